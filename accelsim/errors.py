@@ -1,0 +1,34 @@
+"""Typed errors of accelsim: what went wrong, in one sentence, and the way out.
+
+Library code raises these; only the command line turns them into exit codes.
+"""
+
+from __future__ import annotations
+
+
+class AccelsimError(Exception):
+    """Base of every error that a user can cause or must act on (exit code 2)."""
+
+    exit_code = 2
+
+
+class ModelError(AccelsimError):
+    """The model file, an operator in it, its shapes or its dtypes cannot be used."""
+
+
+class InputError(AccelsimError):
+    """An input tensor, an option or a configuration is missing or out of range."""
+
+
+class ProgramError(AccelsimError):
+    """A program is illegal: its encoding, an address extent, a hash or its synchronisation."""
+
+
+class ToolError(AccelsimError):
+    """A tool that the run needs (Verilator, g++, make, perl, cocotb) is missing or failed."""
+
+
+class TimeLimitError(AccelsimError):
+    """A run exceeded its time or cycle limit."""
+
+    exit_code = 124

@@ -1,0 +1,5 @@
+"""The specification: one source of truth for configurations, instructions, registers and arithmetic.
+
+Nothing here imports a room, TVM or torch. From these tables come the encoder, the assembler, the
+SystemVerilog package, the C header and the manual (`python -m accelsim.spec.generate`).
+"""

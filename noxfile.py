@@ -1,0 +1,127 @@
+"""The only entry point for checks: `nox -s NAME -- ARGUMENTS`. CI and pre-commit call these names.
+
+All sessions share one environment in build/env. It is installed from constraints.txt when that
+file, pyproject.toml or the interpreter has changed, and taken as it is otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+EXTRAS = "compile,cosim,report,dev"
+STAMP = ROOT / "build/env/installed.sha256"
+# Two-thread BLAS collapses when the other core is busy, and results must not depend on the machine.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+nox.needs_version = ">=2025.2.9"
+nox.options.sessions = ["verify"]
+nox.options.error_on_missing_interpreters = True
+
+shared = functools.partial(nox.session, venv_location="build/env", reuse_venv=True)
+
+
+def wanted_state() -> str:
+    """Return the hash of everything that decides what build/env contains."""
+    digest = hashlib.sha256(f"{sys.version} {EXTRAS} {ROOT}".encode())
+    for name in ("constraints.txt", "pyproject.toml"):
+        digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def prepare(session: nox.Session) -> None:
+    """Install the shared environment unless it is already the wanted one."""
+    session.env.update(ONE_THREAD)
+    if STAMP.exists() and STAMP.read_text(encoding="ascii") == wanted_state():
+        return
+    session.log("installing the shared environment into build/env (once; about two minutes)")
+    pinned = ("-q", "--disable-pip-version-check", "-c", "constraints.txt")
+    session.install(*pinned, "hatchling")
+    session.install(*pinned, "--no-build-isolation", "-e", f".[{EXTRAS}]")
+    STAMP.write_text(wanted_state(), encoding="ascii")
+
+
+def python(session: nox.Session, *arguments: str) -> None:
+    """Run the shared environment's Python."""
+    prepare(session)
+    session.run("python", *arguments)
+
+
+def pytest(session: nox.Session, *arguments: str) -> None:
+    """Run pytest; its JUnit XML goes to build/junit/SESSION.xml."""
+    python(session, "-m", "pytest", f"--junitxml=build/junit/{session.name}.xml", *arguments)
+
+
+@shared
+def verify(session: nox.Session) -> None:
+    """Compile the network, run it on simulator and RTL, and compare every layer."""
+    python(session, "-m", "accelsim", "verify", *session.posargs)
+
+
+@shared
+def tests(session: nox.Session) -> None:
+    """Run the tests, long campaigns excepted."""
+    pytest(session, "-n2", "-m", "not campaign", *session.posargs)
+
+
+@shared
+def ops(session: nox.Session) -> None:
+    """Run one operator's regression: `nox -s ops -- conv2d`; without a name, every operator's."""
+    python(session, "-m", "accelsim", "ops", *session.posargs)
+
+
+@shared
+def cosim(session: nox.Session) -> None:
+    """Run the tests of the RTL modules and of the co-simulation."""
+    pytest(session, "-n2", "-m", "rtl and not campaign", *session.posargs)
+
+
+@shared
+def rtl(session: nox.Session) -> None:
+    """Check one edited module in about two minutes: `nox -s rtl -- MODULE`."""
+    python(session, "-m", "tools.rtl_loop", *session.posargs)
+
+
+@shared
+def vectors(session: nox.Session) -> None:
+    """Check the committed vectors; `-- --update --reason TEXT` rewrites them."""
+    python(session, "-m", "tools.vectors", *session.posargs)
+
+
+@shared
+def bench(session: nox.Session) -> None:
+    """Print simulated cycles, utilization and simulation speed for real networks' layers."""
+    python(session, "-m", "bench", *session.posargs)
+
+
+@shared
+def gen(session: nox.Session) -> None:
+    """Check that the files generated from the specification are fresh; `-- --write` writes them."""
+    python(session, "-m", "accelsim.spec.generate", *(session.posargs or ["--check"]))
+
+
+@shared
+def lint(session: nox.Session) -> None:
+    """Lint Python and SystemVerilog, formatting included."""
+    python(session, "-m", "ruff", "check", ".")
+    session.run("python", "-m", "ruff", "format", "--check", ".")
+    session.run("python", "-m", "tools.rtl_lint", *session.posargs)
+
+
+@shared
+def types(session: nox.Session) -> None:
+    """Type-check the package, the tools and this file."""
+    python(session, "-m", "mypy", *session.posargs)
+
+
+@shared
+def fmt(session: nox.Session) -> None:
+    """Apply the formatters."""
+    python(session, "-m", "ruff", "check", "--fix", "--exit-zero", "-q", ".")
+    session.run("python", "-m", "ruff", "format", ".")
+    session.run("python", "-m", "tools.rtl_lint", "--format")

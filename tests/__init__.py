@@ -1,0 +1,1 @@
+"""Tests, in one folder for each room of the package."""

@@ -1,0 +1,1 @@
+"""Programs for those who develop accelsim itself; nox calls them."""

@@ -146,7 +146,7 @@ def check(
             return Violation(
                 ErrorCode.FIELD, f"{row.name}: {field.name} is {value}, legal are {low} to {high}"
             )
-        if field.name in ("wait", "post") and value & forbidden:
+        if field.name in ("take", "give") and value & forbidden:
             own = "end" if row.engine is None else ENGINES[row.engine]
             return Violation(
                 ErrorCode.FIELD, f"{row.name}: {field.name} names an engine that {own} cannot name"

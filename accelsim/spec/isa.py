@@ -96,8 +96,8 @@ def _f(name: str, width: int, doc: str, **kw: int | str | bool) -> Field:
 
 HEADER = (
     _f("opcode", 8, "which instruction"),
-    _f("wait", 4, "engines from each of which one token is taken before the start; bit = engine"),
-    _f("post", 4, "engines to each of which one token is given at the end; bit = engine"),
+    _f("take", 4, "engines from each of which one token is taken before the start; bit = engine"),
+    _f("give", 4, "engines to each of which one token is given at the end; bit = engine"),
 )
 
 _TAIL = "valid lanes of the last {} block; the others {}"

@@ -227,9 +227,8 @@ def _limit(row: Instruction, extent: Extent) -> str:
     if extent.memory != "local":
         return f"48'({extent.memory.upper()}_ROWS)"
     memory = _slice(row, "memory")
-    return (
-        f"({memory} == 2'd0) ? 48'(ACT_ROWS) : ({memory} == 2'd1) ? 48'(WGT_ROWS) : 48'(PAR_BEATS)"
-    )
+    wgt = f"({memory} == 2'd1) ? 48'(WGT_ROWS) : 48'(PAR_BEATS)"
+    return f"({memory} == 2'd0) ? 48'(ACT_ROWS) :\n              {wgt}"
 
 
 def _extent(config: Config) -> str:

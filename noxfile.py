@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import sys
 from pathlib import Path
 
 import nox
 
 ROOT = Path(__file__).parent
+ENV = ROOT / "build" / "env"
+STAMP = ENV / "installed.sha256"
 EXTRAS = "compile,cosim,report,dev"
-STAMP = ROOT / "build/env/installed.sha256"
 # Two-thread BLAS collapses when the other core is busy, and results must not depend on the machine.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["verify"]
-nox.options.error_on_missing_interpreters = True
 
-shared = functools.partial(nox.session, venv_location="build/env", reuse_venv=True)
+shared = functools.partial(nox.session, venv_backend="none")
 
 
 def wanted_state() -> str:
@@ -35,21 +36,24 @@ def wanted_state() -> str:
 
 
 def prepare(session: nox.Session) -> None:
-    """Install the shared environment unless it is already the wanted one."""
+    """Put the shared environment on PATH; install it unless it is already the wanted one."""
     session.env.update(ONE_THREAD)
+    session.env["VIRTUAL_ENV"] = str(ENV)
+    session.env["PATH"] = f"{ENV / 'bin'}{os.pathsep}{os.environ['PATH']}"
     if STAMP.exists() and STAMP.read_text(encoding="ascii") == wanted_state():
         return
-    session.log("installing the shared environment into build/env (once; about two minutes)")
-    pinned = ("-q", "--disable-pip-version-check", "-c", "constraints.txt")
-    session.install(*pinned, "hatchling")
-    session.install(*pinned, "--no-build-isolation", "-e", f".[{EXTRAS}]")
+    session.log("installing the shared environment into build/env (once; a few minutes)")
+    session.run(sys.executable, "-m", "virtualenv", "-q", "--clear", str(ENV), external=True)
+    install = (str(ENV / "bin/python"), "-m", "pip", "install", "-q", "-c", "constraints.txt")
+    session.run(*install, "hatchling", external=True)
+    session.run(*install, "--no-build-isolation", "-e", f".[{EXTRAS}]", external=True)
     STAMP.write_text(wanted_state(), encoding="ascii")
 
 
 def python(session: nox.Session, *arguments: str) -> None:
     """Run the shared environment's Python."""
     prepare(session)
-    session.run("python", *arguments)
+    session.run(str(ENV / "bin/python"), *arguments, external=True)
 
 
 def pytest(session: nox.Session, *arguments: str) -> None:
@@ -109,8 +113,8 @@ def gen(session: nox.Session) -> None:
 def lint(session: nox.Session) -> None:
     """Lint Python and SystemVerilog, formatting included."""
     python(session, "-m", "ruff", "check", ".")
-    session.run("python", "-m", "ruff", "format", "--check", ".")
-    session.run("python", "-m", "tools.rtl_lint", *session.posargs)
+    python(session, "-m", "ruff", "format", "--check", ".")
+    python(session, "-m", "tools.rtl_lint", *session.posargs)
 
 
 @shared
@@ -123,5 +127,5 @@ def types(session: nox.Session) -> None:
 def fmt(session: nox.Session) -> None:
     """Apply the formatters."""
     python(session, "-m", "ruff", "check", "--fix", "--exit-zero", "-q", ".")
-    session.run("python", "-m", "ruff", "format", ".")
-    session.run("python", "-m", "tools.rtl_lint", "--format")
+    python(session, "-m", "ruff", "format", ".")
+    python(session, "-m", "tools.rtl_lint", "--format")

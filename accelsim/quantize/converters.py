@@ -1,0 +1,248 @@
+"""Conversion of exported operators whose Relax form the rest of accelsim relies on.
+
+What comes in: an `ExportedProgram` with quantized_decomposed nodes. What goes out: the Relax module
+that TVM's importer makes of it, with integer weights and constants in place of parameters. It must
+not know layers or names.
+
+TVM's importer knows no quantized_decomposed operator, and its hardtanh ignores positional limits: both
+are replaced here through its `custom_convert_map`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from tvm import relax
+from tvm.relax.frontend.torch import from_exported_program
+
+from accelsim.errors import ModelError
+from accelsim.importer.reasons import reason
+
+Converter = Callable[[fx.Node, Any], Any]
+
+_RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
+
+
+def to_relax(program: torch.export.ExportedProgram, model: str) -> Any:
+    """Import an exported QDQ program.
+
+    Raises:
+        ModelError: an operator without conversion, a dtype other than 8-bit integers behind a
+            quantize, data-dependent scales, or dynamic shapes.
+    """
+    _reject_dynamic(program, model)
+    try:
+        return from_exported_program(
+            program,
+            unwrap_unit_return_tuple=True,
+            run_ep_decomposition=False,
+            custom_convert_map=_convert_map(_Constants(program, model)),
+        )
+    except ModelError:
+        raise
+    except Exception as error:  # TVM's importer asserts and raises many kinds
+        raise ModelError(f"TVM cannot import model {model}: {reason(error)}") from error
+
+
+def _reject_dynamic(program: torch.export.ExportedProgram, model: str) -> None:
+    for node in program.graph.nodes:
+        shape = getattr(node.meta.get("val"), "shape", ())
+        if any(not isinstance(extent, int) for extent in shape):
+            raise ModelError(
+                f"model {model} has a dynamic shape {tuple(shape)} at '{node.name}'; "
+                "export it with fixed shapes"
+            )
+
+
+class _Constants:
+    """Values of parameter, buffer and constant nodes of a program."""
+
+    def __init__(self, program: torch.export.ExportedProgram, model: str) -> None:
+        self.model = model
+        self._module = program.graph_module
+        signature = program.graph_signature
+        stored = {**program.state_dict, **program.constants}
+        targets = {
+            **signature.inputs_to_parameters,
+            **signature.inputs_to_buffers,
+            **signature.inputs_to_lifted_tensor_constants,
+        }
+        self._values = {name: stored[str(target)] for name, target in targets.items()}
+
+    def find(self, argument: Any) -> Any | None:
+        """The value of a constant argument, or None when it is computed from inputs."""
+        if not isinstance(argument, fx.Node):
+            return argument
+        if argument.op == "get_attr":
+            return getattr(self._module, str(argument.target)).detach()
+        value = self._values.get(argument.name)
+        return None if value is None else value.detach()
+
+    def need(self, argument: Any, node: fx.Node, what: str) -> Any:
+        """Like `find`; raises ModelError where the value is not constant."""
+        value = self.find(argument)
+        if value is None:
+            raise ModelError(
+                f"model {self.model} computes the {what} of '{node.name}' at run time; "
+                "only static quantization is supported"
+            )
+        return value
+
+
+def _convert_map(constants: _Constants) -> dict[str, Converter]:
+    def quantize(channel: bool) -> Converter:
+        return lambda node, importer: _quantize(node, importer, constants, channel)
+
+    def dequantize(channel: bool) -> Converter:
+        return lambda node, importer: _dequantize(node, importer, constants, channel)
+
+    table: dict[str, Converter] = {}
+    for overload in ("default", "tensor", "tensor2"):
+        table[f"quantize_per_tensor.{overload}"] = quantize(False)
+        table[f"dequantize_per_tensor.{overload}"] = dequantize(False)
+    table["quantize_per_channel.default"] = quantize(True)
+    table["dequantize_per_channel.default"] = dequantize(True)
+    for name in ("conv2d.default", "conv2d.padding", "convolution.default"):
+        table[name] = lambda node, importer: _conv2d(node, importer, constants)
+    table["linear.default"] = lambda node, importer: _linear(node, importer, constants)
+    for name, limits in (
+        ("hardtanh.default", (-1.0, 1.0)),
+        ("hardtanh_.default", (-1.0, 1.0)),
+        ("relu6.default", (0.0, 6.0)),
+        ("relu6_.default", (0.0, 6.0)),
+        ("clamp.default", (None, None)),
+        ("clamp_.default", (None, None)),
+    ):
+        table[name] = lambda node, importer, limits=limits: _clip(node, importer, limits)
+    for name in ("flatten.using_ints", "view.default", "reshape.default"):
+        table[name] = _reshape
+    return table
+
+
+def _argument(node: fx.Node, position: int, name: str, default: Any) -> Any:
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
+
+
+def _qparams(node: fx.Node, constants: _Constants, channel: bool) -> tuple[Any, Any, int, str]:
+    """Scale constant, zero point constant, axis and dtype of a quantize or dequantize node."""
+    scale = torch.as_tensor(constants.need(node.args[1], node, "scale"))
+    zero = torch.as_tensor(constants.need(node.args[2], node, "zero point"))
+    dtype = str(node.args[6 if channel else 5]).removeprefix("torch.")
+    if dtype not in _RANGES:
+        raise ModelError(
+            f"model {constants.model} quantizes '{node.name}' to {dtype}; use uint8 or int8"
+        )
+    shape = (-1,) if channel else ()
+    scales = scale.to(torch.float32).reshape(shape).numpy()
+    zeros = zero.to(torch.int32).reshape(shape).numpy()
+    axis = int(node.args[3]) if channel else 0  # type: ignore[arg-type]
+    return relax.const(scales, "float32"), relax.const(zeros, "int32"), axis, dtype
+
+
+def _quantize(node: fx.Node, importer: Any, constants: _Constants, channel: bool) -> Any:
+    scale, zero, axis, dtype = _qparams(node, constants, channel)
+    value = constants.find(node.args[0])
+    if value is not None:  # a weight: PyTorch's own quantize gives its integers
+        arguments = [constants.find(argument) for argument in node.args]
+        target: Any = node.target
+        return relax.const(target(*arguments).numpy(), dtype)
+    builder = importer.block_builder
+    data = importer.env[node.args[0]]
+    output = builder.emit(relax.op.quantize(data, scale, zero, axis=axis, out_dtype=dtype))
+    first = 4 if channel else 3
+    low, high = int(node.args[first]), int(node.args[first + 1])  # type: ignore[arg-type]
+    if (low, high) != _RANGES[dtype]:
+        output = builder.emit(relax.op.clip(output, low, high))
+    return output
+
+
+def _dequantize(node: fx.Node, importer: Any, constants: _Constants, channel: bool) -> Any:
+    scale, zero, axis, dtype = _qparams(node, constants, channel)
+    value = constants.find(node.args[0])
+    data = importer.env[node.args[0]] if value is None else relax.const(value.numpy(), dtype)
+    return importer.block_builder.emit(relax.op.dequantize(data, scale, zero, axis=axis))
+
+
+def _bias(argument: Any, importer: Any, constants: _Constants, shape: Sequence[int]) -> Any:
+    value = constants.find(argument)
+    if value is not None:
+        return relax.const(value.to(torch.float32).reshape(tuple(shape)).numpy(), "float32")
+    return importer.block_builder.emit(relax.op.reshape(importer.env[argument], tuple(shape)))
+
+
+def _conv2d(node: fx.Node, importer: Any, constants: _Constants) -> Any:
+    if _argument(node, 6, "transposed", False) is True:
+        raise ModelError(f"model {constants.model} has a transposed convolution at '{node.name}'")
+    grouped = 8 if "convolution" in str(node.target) else 6
+    weight_shape = node.args[1].meta["val"].shape  # type: ignore[union-attr]
+    if len(weight_shape) != 4:
+        raise ModelError(
+            f"model {constants.model} has a {len(weight_shape) - 2}-dimensional convolution at "
+            f"'{node.name}'; only conv2d is supported"
+        )
+    dilation = _pair(_argument(node, 5, "dilation", 1))
+    stride = _pair(_argument(node, 3, "stride", 1))
+    padding = _argument(node, 4, "padding", 0)
+    output = importer.block_builder.emit(
+        relax.op.nn.conv2d(
+            importer.env[node.args[0]],
+            importer.env[node.args[1]],
+            strides=stride,
+            padding=_padding(padding, weight_shape[2:], dilation),
+            dilation=dilation,
+            groups=_argument(node, grouped, "groups", 1),
+            data_layout="NCHW",
+            kernel_layout="OIHW",
+            out_dtype="float32",
+        )
+    )
+    bias = _argument(node, 2, "bias", None)
+    if bias is None:
+        return output
+    constant = _bias(bias, importer, constants, (1, -1, 1, 1))
+    return importer.block_builder.emit(relax.op.add(output, constant))
+
+
+def _pair(value: Any) -> list[int]:
+    pair = [int(value)] * 2 if isinstance(value, int) else [int(entry) for entry in value]
+    return pair * 2 if len(pair) == 1 else pair
+
+
+def _padding(value: Any, kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
+    """Top, left, bottom, right. PyTorch's "same" puts the odd row or column at the end."""
+    if value == "valid":
+        return [0, 0, 0, 0]
+    if value == "same":
+        total = [gap * (size - 1) for size, gap in zip(kernel, dilation, strict=True)]
+        before = [amount // 2 for amount in total]
+        return before + [amount - half for amount, half in zip(total, before, strict=True)]
+    return _pair(value) * 2
+
+
+def _linear(node: fx.Node, importer: Any, constants: _Constants) -> Any:
+    builder = importer.block_builder
+    weight = builder.emit(relax.op.permute_dims(importer.env[node.args[1]]))
+    output = builder.emit(relax.op.matmul(importer.env[node.args[0]], weight, out_dtype="float32"))
+    bias = _argument(node, 2, "bias", None)
+    if bias is None:
+        return output
+    return builder.emit(relax.op.add(output, _bias(bias, importer, constants, (-1,))))
+
+
+def _clip(node: fx.Node, importer: Any, limits: tuple[float | None, float | None]) -> Any:
+    low = _argument(node, 1, "min_val" if "hardtanh" in str(node.target) else "min", limits[0])
+    high = _argument(node, 2, "max_val" if "hardtanh" in str(node.target) else "max", limits[1])
+    low = -math.inf if low is None else float(low)
+    high = math.inf if high is None else float(high)
+    return importer.block_builder.emit(relax.op.clip(importer.env[node.args[0]], low, high))
+
+
+def _reshape(node: fx.Node, importer: Any) -> Any:
+    shape = [int(extent) for extent in node.meta["val"].shape]
+    return importer.block_builder.emit(relax.op.reshape(importer.env[node.args[0]], shape))
+
+

@@ -1,0 +1,115 @@
+"""PyTorch's own int8 kernels as a golden, layer by layer.
+
+What comes in: a `QuantizedModel` and inputs. What goes out: each layer's output as PyTorch's qnnpack
+engine computes it. It must not know Relax.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import fx
+
+from accelsim.artifacts import QuantizedModel
+from accelsim.errors import ModelError
+from accelsim.quantize.fx_graph import FxQuantized, qnnpack_engine
+from accelsim.quantize.names import is_quantize
+
+__all__ = ["label_layers", "qnnpack_engine", "torch_layer_outputs", "torch_layers"]
+
+_KEY = "accelsim_layer"
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a graph and keeps the value of every node."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        self.values: dict[fx.Node, Any] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node and keep its value."""
+        self.values[n] = super().run_node(n)
+        return self.values[n]
+
+
+def _record(module: fx.GraphModule, inputs: tuple[NDArray[Any], ...]) -> dict[fx.Node, Any]:
+    recorder = _Recorder(module)
+    with qnnpack_engine(), torch.no_grad():
+        recorder.run(*(torch.from_numpy(np.ascontiguousarray(array)) for array in inputs))
+    return recorder.values
+
+
+def _is_quantized(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_quantized
+
+
+def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...], model: str) -> None:
+    """Write each layer's name into the metadata of the int8 graph's node that produces it.
+
+    Both graphs come from one prepared graph in one order; scale, zero point and shape of every pair
+    are compared, so that a wrong pairing cannot pass.
+
+    Raises:
+        ModelError: the graphs do not match.
+    """
+    values = _record(quantized.int8, inputs)
+    nodes = [node for node in quantized.int8.graph.nodes if _is_quantized(values.get(node))]
+    expected = [node for node in quantized.reference.graph.nodes if is_quantize(node)]
+    shapes = _record(quantized.reference, inputs)
+    for node, reference in zip(nodes, expected, strict=False):
+        value = values[node]
+        same = tuple(value.shape) == tuple(shapes[reference].shape) and _qparams(
+            value
+        ) == _reference_qparams(reference, shapes)
+        if not same:
+            raise ModelError(
+                f"model {model}: int8 node '{node.name}' does not match '{reference.name}' of the "
+                "reference graph; PyTorch quantized the two differently"
+            )
+    if len(nodes) != len(expected):
+        raise ModelError(
+            f"model {model}: PyTorch's int8 graph has {len(nodes)} quantized values and its "
+            f"reference graph {len(expected)}"
+        )
+    for node, name in zip(nodes, quantized.names.quantized, strict=True):
+        node.meta[_KEY] = name.name
+
+
+def _qparams(value: torch.Tensor) -> tuple[float, int]:
+    return float(np.float32(value.q_scale())), int(value.q_zero_point())
+
+
+def _reference_qparams(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[float, int]:
+    scale, zero = (values.get(a, a) if isinstance(a, fx.Node) else a for a in node.args[1:3])
+    return float(np.float32(float(scale))), int(zero)
+
+
+def torch_layers(model: QuantizedModel) -> dict[str, fx.Node]:
+    """Layer name (or model input name) → node of `torch_int8` whose value is that layer's output.
+
+    Empty where the model has no PyTorch golden.
+    """
+    if model.torch_int8 is None:
+        return {}
+    nodes = model.torch_int8.graph.nodes
+    return {node.meta[_KEY]: node for node in nodes if _KEY in node.meta}
+
+
+def torch_layer_outputs(
+    model: QuantizedModel, inputs: tuple[NDArray[Any], ...]
+) -> dict[str, NDArray[np.uint8]]:
+    """Run PyTorch's int8 network from float inputs.
+
+    Returns:
+        Layer name → its quantized output in PyTorch's layout and quint8 domain; the quantized model
+        inputs are included under their own names.
+    """
+    if model.torch_int8 is None:
+        return {}
+    values = _record(model.torch_int8, inputs)
+    layers = torch_layers(model)
+    return {name: values[node].int_repr().numpy() for name, node in layers.items()}

@@ -1,0 +1,77 @@
+"""SourceModel → QuantizedModel.
+
+What comes in: a float model to quantize, or an already quantized exported program. What goes out: its
+three forms. It must not know the hardware.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+
+from accelsim.artifacts import QuantizedModel, SourceModel
+from accelsim.errors import ModelError
+from accelsim.importer.reasons import reason
+from accelsim.quantize.canonical import canonical
+from accelsim.quantize.converters import to_relax
+from accelsim.quantize.fx_graph import quantize_fx
+from accelsim.quantize.golden import label_layers
+from accelsim.quantize.names import LayerNames, exported_names
+
+
+def quantize(
+    source: SourceModel, per_channel: bool = False, observer: str = "histogram"
+) -> QuantizedModel:
+    """Quantize a model, or import one that already is.
+
+    Args:
+        source: from `accelsim.importer`. With `already_quantized`, `float_module` is the
+            `torch.export.ExportedProgram` itself, and the options are not used.
+        per_channel: one weight scale for each output channel.
+        observer: "histogram" or "minmax", for activations.
+
+    Raises:
+        ModelError: the model cannot be traced, calibrated, exported or imported.
+        InputError: unusable calibration data or an unknown observer.
+    """
+    if source.already_quantized:
+        program = source.float_module
+        return _assemble(source, program, exported_names(program), None)
+    quantized = quantize_fx(source, per_channel, observer)
+    label_layers(quantized, source.example_inputs, source.name)
+    program = _export(quantized.reference, source)
+    return _assemble(source, program, quantized.names, quantized.int8)
+
+
+def _export(module: torch.nn.Module, source: SourceModel) -> torch.export.ExportedProgram:
+    examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            return torch.export.export(module, examples)
+    except Exception as error:  # torch raises many kinds here
+        raise ModelError(f"model {source.name} cannot be exported: {reason(error)}") from error
+
+
+def _assemble(
+    source: SourceModel, program: Any, names: LayerNames, int8: Any | None
+) -> QuantizedModel:
+    module = canonical(to_relax(program, source.name), names, source.name)
+    layers = [layer.name for layer in names.quantized if layer.members]
+    if names.tail is not None:
+        layers.append(names.tail.name)
+    parameters = module["main"].params
+    return QuantizedModel(
+        name=source.name,
+        exported=program,
+        qdq=module,
+        torch_int8=int8,
+        layer_names=tuple(layers),
+        input_names=tuple(str(parameter.name) for parameter in parameters),
+        input_shapes=tuple(
+            tuple(int(extent) for extent in parameter.ty.shape) for parameter in parameters
+        ),
+        input_dtypes=tuple(str(parameter.ty.dtype) for parameter in parameters),
+    )

@@ -16,11 +16,13 @@ from torch import fx
 from accelsim.artifacts import QuantizedModel
 from accelsim.errors import ModelError
 from accelsim.quantize.fx_graph import FxQuantized, qnnpack_engine
-from accelsim.quantize.names import is_quantize
+from accelsim.quantize.names import is_quantize, operator_name
 
 __all__ = ["label_layers", "qnnpack_engine", "torch_layer_outputs", "torch_layers"]
 
 _KEY = "accelsim_layer"
+_CLAMPS = frozenset({"hardtanh", "relu6", "clamp", "clip", "clamp_min", "clamp_max"})
+_CLAMP_MODULES = frozenset({"ReLU6", "Hardtanh"})
 
 
 class _Recorder(fx.Interpreter):
@@ -77,6 +79,26 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...], model
         )
     for node, name in zip(nodes, quantized.names.quantized, strict=True):
         node.meta[_KEY] = name.name
+    _make_clamps_contiguous(quantized.int8)
+
+
+def _make_clamps_contiguous(module: fx.GraphModule) -> None:
+    """Give every clamp a contiguous input.
+
+    PyTorch's qnnpack clamp labels the result of a channels-last input as contiguous without moving
+    the data, so its values come out permuted. Convolutions return channels-last.
+    """
+    for node in list(module.graph.nodes):
+        kind = operator_name(node.target)
+        if node.op == "call_module":
+            kind = type(module.get_submodule(str(node.target))).__name__
+        if node.op in ("call_module", "call_function", "call_method") and (
+            kind in _CLAMPS or kind in _CLAMP_MODULES
+        ):
+            with module.graph.inserting_before(node):
+                ordered = module.graph.call_method("contiguous", (node.args[0],))
+            node.args = (ordered, *node.args[1:])
+    module.recompile()
 
 
 def _qparams(value: torch.Tensor) -> tuple[float, int]:

@@ -136,7 +136,7 @@ def _verilate(request: BuildRequest, tools: Toolchain, objects: Path, log: Path)
     command = [str(tools.perl), str(tools.verilator), "--cc", "--exe", "--vpi", "--no-timing"]
     command += ["--assert", "--prefix", "Vtop", "-Mdir", str(objects), "-o", request.top]
     command += ["--top-module", request.top, "-Wno-fatal", "--x-initial", "unique"]
-    link = f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator -lgpi -ldl"
+    link = f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator -lgpi -ldl -rdynamic"
     command += ["-LDFLAGS", link]
     if request.waves:
         command += ["--trace-fst" if wave_format() == "fst" else "--trace-vcd", "--trace-structs"]

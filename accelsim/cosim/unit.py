@@ -31,6 +31,9 @@ keeps the model fast to build and to run. Packed structs and arrays appear as fl
 ports are awkward, wrap the module in a small SystemVerilog file below tests/ and make that the top.
 Clock and reset are `clk_i` and `rst_ni`. State that reset does not set starts random, by the seed.
 
+DMA modules can be connected to the AXI memory model in such a wrapper: sources `AXI_MEMORY`, option
+`cpp_sources=AXI_MEMORY_CPP`, and in the cocotb test `SimulatedMemory` from `accelsim.cosim.memory`.
+
 To see an assertion fire: `run_unit(..., expect_failure="text of the assertion's message")`.
 Waves: `run_unit(..., waves=True)` leaves `dump.fst` or `dump.vcd` in the run folder.
 """
@@ -68,6 +71,10 @@ def rtl(*names: str) -> tuple[Path, ...]:
     return tuple(REPOSITORY / "rtl" / name for name in names)
 
 
+AXI_MEMORY = rtl("tb/axi_protocol.sv", "tb/axi_memory.sv")
+AXI_MEMORY_CPP = rtl("tb/axi_memory.cpp")
+
+
 def cocotb_main() -> Path:
     """The main program that cocotb ships for Verilator."""
     from cocotb_tools import config
@@ -82,6 +89,7 @@ def build_unit(
     parameters: Mapping[str, int | str] | None = None,
     defines: Sequence[str] = (),
     include_dirs: Sequence[Path] = (),
+    cpp_sources: Sequence[Path] = (),
     flags: Sequence[str] = (),
     waves: bool = False,
 ) -> Path:
@@ -89,7 +97,7 @@ def build_unit(
     request = BuildRequest(
         top=top,
         sources=tuple(sources),
-        cpp_sources=(cocotb_main(),),
+        cpp_sources=(cocotb_main(), *cpp_sources),
         parameters=parameters or {},
         defines=tuple(defines),
         include_dirs=tuple(include_dirs),
@@ -125,6 +133,7 @@ def run_unit(
     parameters: Mapping[str, int | str] | None = None,
     defines: Sequence[str] = (),
     include_dirs: Sequence[Path] = (),
+    cpp_sources: Sequence[Path] = (),
     flags: Sequence[str] = (),
     only: str | None = None,
     environment: Mapping[str, str] | None = None,
@@ -145,6 +154,7 @@ def run_unit(
         parameters=parameters,
         defines=defines,
         include_dirs=include_dirs,
+        cpp_sources=cpp_sources,
         flags=flags,
         waves=waves,
     )

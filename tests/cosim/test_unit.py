@@ -11,6 +11,8 @@ import pytest
 from accelsim.cosim.streams import Pattern, StreamDriver, StreamMonitor, reset, seeded_rng
 from accelsim.cosim.unit import run_unit
 
+pytestmark = pytest.mark.rtl
+
 FIFO = (Path(__file__).parent / "rtl" / "small_fifo.sv",)
 
 

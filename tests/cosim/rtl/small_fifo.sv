@@ -32,10 +32,10 @@ module small_fifo #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      wptr_q <= '0;
-      rptr_q <= '0;
+      wptr_q  <= '0;
+      rptr_q  <= '0;
       count_q <= '0;
-      age_q <= '0;
+      age_q   <= '0;
     end else begin
       age_q <= (out_valid_o && !out_ready_i) ? age_q + 1'b1 : '0;
       if (push) wptr_q <= wptr_q + 1'b1;
@@ -51,7 +51,9 @@ module small_fifo #(
 `ifndef SYNTHESIS
   out_stable_a :
   assert property (@(posedge clk_i) disable iff (!rst_ni)
-      out_valid_o && !out_ready_i |=> out_valid_o && $stable(out_data_o))
+      out_valid_o && !out_ready_i |=> out_valid_o && $stable(
+      out_data_o
+  ))
   else $error("small_fifo: output changed while stalled");
 `endif
 endmodule

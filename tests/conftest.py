@@ -35,6 +35,7 @@ def run_seed(config: pytest.Config) -> int:
     return int(config.getoption("accelsim_seed", default=None) or DEFAULT_SEED)
 
 
+@pytest.hookimpl(trylast=True)  # the JUnit plugin has set itself up by then
 def pytest_configure(config: pytest.Config) -> None:
     """Put the seed into the JUnit XML and count what runs."""
     xml = config.stash.get(xml_key, None)

@@ -106,7 +106,8 @@ def bench(session: nox.Session) -> None:
 @shared
 def gen(session: nox.Session) -> None:
     """Check that the files generated from the specification are fresh; `-- --write` writes them."""
-    python(session, "-m", "accelsim.spec.generate", *(session.posargs or ["--check"]))
+    mode = () if "--write" in session.posargs else ("--check",)
+    python(session, "-m", "accelsim.spec.generate", *mode)
 
 
 @shared

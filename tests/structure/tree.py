@@ -165,6 +165,37 @@ def wrong_file_list(tree: Tree) -> Iterator[str]:
             yield f"rtl/files.f names {name} {named.count(name)} times, and it {where}"
 
 
+WAIVER = re.compile(
+    r'lint_off -rule (\w+) -file "\*?/?([^"]+)"|waive --rule=(\S+) --location="([^"]+)"'
+)
+
+
+def wrong_waivers(tree: Tree) -> Iterator[str]:
+    """Lint waivers without file, rule or reason, and waivers hidden in RTL sources."""
+    for path in tree.named(".vlt", ".waiver"):
+        before = ""
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            if line.startswith(("lint_off", "waive ")):
+                yield from wrong_waiver(tree, f"{path}:{number}", line, before)
+            before = line
+    for path in tree.named(".sv", ".svh"):
+        if path.parts[0] == "rtl" and re.search(r"lint_off|verilog_lint", tree.read(path)):
+            yield f"{path} waives a rule; waivers stand in rtl/lint.vlt and rtl/verible.waiver"
+
+
+def wrong_waiver(tree: Tree, where: str, line: str, before: str) -> Iterator[str]:
+    """What is wrong with one waiver, given the line before it."""
+    found = WAIVER.match(line)
+    if found is None:
+        yield f"{where}: a waiver names one rule and one file: {line}"
+        return
+    name = (found[2] or found[4]).replace("\\", "")
+    if not any(path.as_posix().endswith(name) for path in tree.files):
+        yield f"{where}: {name} is no file of the repository"
+    if not before.startswith(("//", "#", "lint_off", "waive ")):
+        yield f"{where}: the reason is missing on the line above: {line}"
+
+
 def dead_paths(tree: Tree, document: Path) -> Iterator[str]:
     """Paths of the repository that a document names and that are not there."""
     text = tree.read(document)

@@ -1,14 +1,14 @@
 """Post-training quantization, and the QDQ module that compiler and reference both start from.
 
-What comes in: a `SourceModel`. What goes out: a `QuantizedModel`. It must not know the hardware, the
-legalized form or how layers are partitioned.
+What comes in: a `SourceModel`. What goes out: a `QuantizedModel`. It must not know the hardware,
+the legalized form or how layers are partitioned.
 
 The QDQ module
 ==============
 
-`QuantizedModel.qdq` has one Relax function, `main`, with one dataflow block. Every binding is a call
-(or a tuple or tuple element), layout NCHW, weights OIHW. No parameter but the model's inputs: weights,
-biases, scales and zero points are constants.
+`QuantizedModel.qdq` has one Relax function, `main`, with one dataflow block. Every binding is a
+call (or a tuple or tuple element), layout NCHW, weights OIHW. No parameter but the model's inputs:
+weights, biases, scales and zero points are constants.
 
 Quantize::
 
@@ -18,26 +18,26 @@ Quantize::
 
 Activations are per tensor: scale and zero point are 0-dimensional constants. FX with qnnpack gives
 uint8; an imported `.pt2` may give int8. Zero points are in the domain of `out_dtype`. A clip, where
-there is one, is on the integer tensor and the only consumer of its quantize. `relax.quantize` divides
-by the scale, then rounds half to even; PyTorch multiplies by float32(1/scale). They differ only where
-a float input lies on a tie, so only the boundary quantize of a model input may show it.
+there is one, is on the integer tensor and the only consumer of its quantize. `relax.quantize`
+divides by the scale, then rounds half to even; PyTorch multiplies by float32(1/scale). They differ
+only where a float input lies on a tie, so only the boundary quantize of a model input may show it.
 
 Dequantize::
 
     x = R.dequantize(q, R.const(scale, "float32"), R.const(zero_point, "int32"), axis=0)
 
-Each consumer has a dequantize of its own, so no dequantize has two uses. Its result goes into exactly
-one float operator, or is returned.
+Each consumer has a dequantize of its own, so no dequantize has two uses. Its result goes into
+exactly one float operator, or is returned.
 
-Weights are constants of dtype int8 (OIHW, or (out, in) of a linear layer) behind a dequantize of the
-same form; per-channel weights have scale and zero point of shape (out_channels,) and axis=0. All
-values are what PyTorch's own quantize gives.
+Weights are constants of dtype int8 (OIHW, or (out, in) of a linear layer) behind a dequantize of
+the same form; per-channel weights have scale and zero point of shape (out_channels,) and axis=0.
+All values are what PyTorch's own quantize gives.
 
 Float operators between dequantize and quantize::
 
-    convolution     R.nn.conv2d(dq, dq_weight, strides, padding (top, left, bottom, right), dilation,
-                    groups, data_layout="NCHW", kernel_layout="OIHW"), then, where there is a bias,
-                    R.add(conv, R.const(bias of shape (1, O, 1, 1), "float32"))
+    convolution     R.nn.conv2d(dq, dq_weight, strides, padding (top, left, bottom, right),
+                    dilation, groups, data_layout="NCHW", kernel_layout="OIHW"), then, where there
+                    is a bias, R.add(conv, R.const(bias of shape (1, O, 1, 1), "float32"))
     linear          R.matmul(dq, R.permute_dims(dq_weight)), then, where there is a bias,
                     R.add(matmul, R.const(bias of shape (O,), "float32"))
     ReLU            R.nn.relu(x)
@@ -48,18 +48,19 @@ Float operators between dequantize and quantize::
                     R.mean(axis=[2, 3]) with keepdims either way
     flatten, view   R.reshape(x, shape)
 
-Other operators appear as TVM's importer emits them. The bias is float, as in the exported graph. For
-the qnnpack golden the integer bias is rint(bias / (input_scale · weight_scale)), which is not applied
-here.
+Other operators appear as TVM's importer emits them. The bias is float, as in the exported graph.
+For the qnnpack golden the integer bias is rint(bias / (input_scale · weight_scale)), which is not
+applied here.
 
-PyTorch puts quantize and dequantize around ReLU6, max pool, average pool, flatten and reshape as well,
-with the qparams of their input, and each is a layer here. ReLU and batch norm are fused.
+PyTorch puts quantize and dequantize around ReLU6, max pool, average pool, flatten and reshape as
+well, with the qparams of their input, and each is a layer here. ReLU and batch norm are fused.
 
 Layers and spans
 ================
 
-A layer is everything between dequantize and quantize. Every call in it (the dequantize of its inputs
-and weights, its operators, its quantize, its clip) has a span whose source name is the layer's name.
+A layer is everything between dequantize and quantize. Every call in it (the dequantize of its
+inputs and weights, its operators, its quantize, its clip) has a span whose source name is the
+layer's name.
 
 * The name is the user's name of the layer's last operator that is no activation: conv + bn + relu
   is called by the convolution ("block2.conv1"), add + relu by the add ("block2/add").
@@ -72,9 +73,8 @@ and weights, its operators, its quantize, its clip) has a span whose source name
 
 `span_name(call)` reads the name. The module attribute "accelsim.members" holds the members.
 
-In `QuantizedModel.torch_int8`, `torch_layers(model)` gives for each layer the FX node whose quantized
-output is that layer's output.
-"""
+In `QuantizedModel.torch_int8`, `torch_layers(model)` gives for each layer the FX node whose
+quantized output is that layer's output."""
 
 from __future__ import annotations
 

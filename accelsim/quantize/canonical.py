@@ -1,9 +1,8 @@
 """The imported Relax module in the form that `accelsim.quantize` documents.
 
-What comes in: a QDQ module as imported, and layer names in the order of its quantize calls. What goes
-out: the same computation with one dequantize for each consumer, a span on every call, and the layers'
-members as a module attribute. It must not know torch.
-"""
+What comes in: a QDQ module as imported, and layer names in the order of its quantize calls. What
+goes out: the same computation with one dequantize for each consumer, a span on every call, and the
+layers' members as a module attribute. It must not know torch."""
 
 from __future__ import annotations
 
@@ -162,16 +161,14 @@ class _Rewriter:
         if isinstance(value, relax.Tuple):
             return relax.Tuple([self._renew(builder, field, name) for field in value.fields])
         if isinstance(value, relax.TupleGetItem):
-            return relax.TupleGetItem(
-                self._renew(builder, value.tuple_value, name), value.index
-            )
+            return relax.TupleGetItem(self._renew(builder, value.tuple_value, name), value.index)
         return value
 
     def _variable(self, builder: Any, variable: Any, name: str | None) -> Any:
         source = variable
         while source in self._emitted and isinstance(self._bindings.get(source), relax.Var):
             source = self._bindings[source]
-        bound = self._bindings.get(source)
+        bound: Any = self._bindings.get(source)
         if op_name(bound) != _DEQUANTIZE:
             return self._emitted.get(variable, variable)
         data = bound.args[0]

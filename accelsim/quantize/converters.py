@@ -4,14 +4,14 @@ What comes in: an `ExportedProgram` with quantized_decomposed nodes. What goes o
 that TVM's importer makes of it, with integer weights and constants in place of parameters. It must
 not know layers or names.
 
-TVM's importer knows no quantized_decomposed operator, and its hardtanh ignores positional limits: both
-are replaced here through its `custom_convert_map`.
-"""
+TVM's importer knows no quantized_decomposed operator, and its hardtanh ignores positional limits:
+both are replaced here through its `custom_convert_map`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -117,7 +117,7 @@ def _convert_map(constants: _Constants) -> dict[str, Converter]:
         ("clamp.default", (None, None)),
         ("clamp_.default", (None, None)),
     ):
-        table[name] = lambda node, importer, limits=limits: _clip(node, importer, limits)
+        table[name] = partial(_clip, limits=limits)
     for name in ("flatten.using_ints", "view.default", "reshape.default"):
         table[name] = _reshape
     return table
@@ -244,5 +244,3 @@ def _clip(node: fx.Node, importer: Any, limits: tuple[float | None, float | None
 def _reshape(node: fx.Node, importer: Any) -> Any:
     shape = [int(extent) for extent in node.meta["val"].shape]
     return importer.block_builder.emit(relax.op.reshape(importer.env[node.args[0]], shape))
-
-

@@ -20,8 +20,8 @@ from torch import fx, nn
 
 from accelsim.artifacts import SourceModel
 from accelsim.errors import InputError, ModelError
-from accelsim.quantize import names as naming
 from accelsim.importer.reasons import reason
+from accelsim.quantize import names as naming
 
 ENGINE = "qnnpack"
 
@@ -88,7 +88,11 @@ def _trace(module: nn.Module, model: str) -> tuple[fx.Graph, dict[str, str]]:
             "tensor values"
         ) from error
     if isinstance(module, fx.GraphModule):
-        given = {node.name: node.meta["user_name"] for node in module.graph.nodes if "user_name" in node.meta}
+        given = {
+            node.name: node.meta["user_name"]
+            for node in module.graph.nodes
+            if "user_name" in node.meta
+        }
         for node in graph.nodes:
             if node.name in given:
                 node.meta["user_name"] = given[node.name]
@@ -117,7 +121,9 @@ def _prepare(
         else quantization.default_weight_observer
     )
     mapping = quantization.get_default_qconfig_mapping(ENGINE).set_global(
-        quantization.QConfig(activation=activations[observer], weight=weights)
+        quantization.QConfig(  # type: ignore[no-untyped-call]
+            activation=activations[observer], weight=weights
+        )
     )
     try:
         prepared: fx.GraphModule = prepare_fx(module, mapping, examples)

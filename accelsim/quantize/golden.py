@@ -1,8 +1,7 @@
 """PyTorch's own int8 kernels as a golden, layer by layer.
 
-What comes in: a `QuantizedModel` and inputs. What goes out: each layer's output as PyTorch's qnnpack
-engine computes it. It must not know Relax.
-"""
+What comes in: a `QuantizedModel` and inputs. What goes out: each layer's output as PyTorch's
+qnnpack engine computes it. It must not know Relax."""
 
 from __future__ import annotations
 
@@ -106,7 +105,8 @@ def _qparams(value: torch.Tensor) -> tuple[float, int]:
 
 
 def _reference_qparams(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[float, int]:
-    scale, zero = (values.get(a, a) if isinstance(a, fx.Node) else a for a in node.args[1:3])
+    arguments: list[Any] = list(node.args)
+    scale, zero = (values[a] if isinstance(a, fx.Node) else a for a in arguments[1:3])
     return float(np.float32(float(scale))), int(zero)
 
 

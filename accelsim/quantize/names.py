@@ -1,9 +1,8 @@
 """The user's names of layers, read from torch.fx graphs.
 
 What comes in: the float module, and a graph with quantize and dequantize nodes. What goes out: one
-`LayerName` for each quantize node, in execution order, and one for what follows the last. It must not
-know Relax.
-"""
+`LayerName` for each quantize node, in execution order, and one for what follows the last. It must
+not know Relax."""
 
 from __future__ import annotations
 
@@ -198,7 +197,7 @@ def exported_names(program: torch.export.ExportedProgram) -> LayerNames:
     signature = program.graph_signature
     user_inputs = set(signature.user_inputs)
     parameters = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
-    unique = UniqueNames(user_inputs)  # type: ignore[arg-type]
+    unique = UniqueNames(str(name) for name in user_inputs)
     names: dict[fx.Node, str] = {}
 
     def is_constant(node: fx.Node) -> bool:

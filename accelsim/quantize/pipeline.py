@@ -1,8 +1,7 @@
 """SourceModel → QuantizedModel.
 
-What comes in: a float model to quantize, or an already quantized exported program. What goes out: its
-three forms. It must not know the hardware.
-"""
+What comes in: a float model to quantize, or an already quantized exported program. What goes out:
+its three forms. It must not know the hardware."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """User's names on Relax calls, and the members of each layer.
 
-What comes in: calls and names. What goes out: calls with a span, and what the spans say. It must not
-know where the names come from.
-"""
+What comes in: calls and names. What goes out: calls with a span, and what the spans say. It must
+not know where the names come from."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(digest + b"\n" + payload)
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

@@ -34,7 +34,7 @@ def load_digits(seed: int) -> Digits:
 
     The test split is interleaved by class: any first 10·k samples are class-balanced.
     """
-    from sklearn.datasets import load_digits as sklearn_digits  # type: ignore[import-untyped]
+    from sklearn.datasets import load_digits as sklearn_digits
 
     bunch: Any = sklearn_digits()
     images = np.asarray(bunch.images, dtype=np.float32)
@@ -53,7 +53,8 @@ def resize_bilinear(images: F32, side: int) -> F32:
     """Resize (samples, h, w) to (samples, side, side), pixel centres at half-integers."""
     rows = _interpolation(images.shape[1], side)
     columns = _interpolation(images.shape[2], side)
-    return np.einsum("ih,nhw,jw->nij", rows, images, columns).astype(np.float32)
+    resized: F32 = np.einsum("ih,nhw,jw->nij", rows, images, columns).astype(np.float32)
+    return resized
 
 
 def _interpolation(source: int, target: int) -> F32:

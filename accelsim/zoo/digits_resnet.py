@@ -41,7 +41,8 @@ class SeparableBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.relu6(self.depthwise_bn(self.depthwise(x)))
-        return x + self.pointwise_bn(self.pointwise(hidden))
+        output: Tensor = x + self.pointwise_bn(self.pointwise(hidden))
+        return output
 
 
 class ResidualBlock(nn.Module):

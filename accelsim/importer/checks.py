@@ -1,0 +1,85 @@
+"""What every source model must satisfy.
+
+What comes in: example inputs and a `SourceModel` from any importer. What goes out: numpy arrays, or
+a sentence about what is wrong. It must not know where the model came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from accelsim.artifacts import SourceModel
+from accelsim.errors import InputError, ModelError
+
+
+def input_arrays(values: Any, name: str) -> tuple[np.ndarray[Any, Any], ...]:
+    """One tensor or array, or a sequence of them, as float32 arrays.
+
+    Raises:
+        ModelError: something else, or another dtype.
+    """
+    items: Sequence[Any] = values if isinstance(values, (tuple, list)) else (values,)
+    arrays = []
+    for position, item in enumerate(items):
+        array = item.detach().numpy() if isinstance(item, torch.Tensor) else item
+        if not isinstance(array, np.ndarray):
+            raise ModelError(
+                f"input {position} of {name} is a {type(item).__name__}; only tensors and arrays "
+                "are supported"
+            )
+        if array.dtype != np.float32:
+            raise ModelError(
+                f"input {position} of {name} is {array.dtype}; only float32 is supported"
+            )
+        arrays.append(np.ascontiguousarray(array))
+    if not arrays:
+        raise ModelError(f"model {name} has no inputs")
+    return tuple(arrays)
+
+
+def check_source(source: SourceModel) -> None:
+    """Check a model before anything runs on it.
+
+    Raises:
+        ModelError: parameters of an unsupported dtype, or inputs that are not float32 arrays.
+        InputError: empty or non-finite example inputs, or calibration and test data of another
+            shape than the example.
+    """
+    input_arrays(source.example_inputs, source.name)
+    if not source.already_quantized:
+        for parameter, tensor in source.float_module.named_parameters():
+            if tensor.dtype != torch.float32:
+                kind = str(tensor.dtype).removeprefix("torch.")
+                raise ModelError(
+                    f"parameter '{parameter}' of {source.name} is {kind}; convert the model to "
+                    "float32"
+                )
+    for name, array in zip(source.input_names, source.example_inputs, strict=True):
+        if array.size == 0 or not np.isfinite(array).all():
+            raise InputError(f"input '{name}' of {source.name} is empty or has NaN or infinity")
+    sample = source.example_inputs[0].shape[1:]
+    for number, batch in enumerate(source.calibration):
+        if batch.dtype != np.float32 or batch.shape[1:] != sample or not np.isfinite(batch).all():
+            raise InputError(
+                f"calibration batch {number} of {source.name} is {batch.dtype} {batch.shape}; it "
+                f"must be finite float32 (samples, {', '.join(str(extent) for extent in sample)})"
+            )
+    _check_test_split(source, sample)
+
+
+def _check_test_split(source: SourceModel, sample: tuple[int, ...]) -> None:
+    inputs, labels = source.test_inputs, source.test_labels
+    if inputs is None:
+        return
+    if inputs.dtype != np.float32 or inputs.shape[1:] != sample:
+        raise InputError(
+            f"test inputs of {source.name} are {inputs.dtype} {inputs.shape}; they must be float32 "
+            f"(samples, {', '.join(str(extent) for extent in sample)})"
+        )
+    if labels is not None and labels.shape != (len(inputs),):
+        raise InputError(
+            f"test labels of {source.name} have shape {labels.shape} for {len(inputs)} test inputs"
+        )

@@ -1,0 +1,132 @@
+"""Programs of torch.export, float or already quantized.
+
+What comes in: a `.pt2` file or an `ExportedProgram`. What goes out: a `SourceModel`. It must not
+know how calibration works."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from accelsim.artifacts import SourceModel
+from accelsim.errors import ModelError
+from accelsim.importer.checks import check_source, input_arrays
+from accelsim.importer.reasons import reason
+from accelsim.importer.rebuild import rebuild
+
+
+def load_pt2(path: Path, name: str) -> SourceModel:
+    """Read a file of `torch.export.save`.
+
+    Raises:
+        ModelError: missing, unreadable, no such archive, or a program that is not supported.
+    """
+    if not path.is_file():
+        raise ModelError(f"model file {path} does not exist")
+    if not zipfile.is_zipfile(path):
+        raise ModelError(
+            f"model file {path} is not a torch.export archive or is damaged; write it with "
+            "torch.export.save"
+        )
+    _register_quantized_decomposed()
+    try:
+        with _silence():
+            program = torch.export.load(path)
+    except Exception as error:  # torch raises many kinds for a broken archive
+        raise ModelError(
+            f"model file {path} cannot be loaded as a torch.export program: {reason(error)}"
+        ) from error
+    return from_program(program, name)
+
+
+def from_program(program: torch.export.ExportedProgram, name: str) -> SourceModel:
+    """Wrap a program.
+
+    Raises:
+        ModelError: dynamic shapes, inputs that are not float32 tensors, no example inputs.
+    """
+    specifications = _input_specifications(program, name)
+    quantized = any(
+        getattr(node.target, "namespace", "") == "quantized_decomposed"
+        for node in program.graph.nodes
+    )
+    examples = _examples(program, name, specifications, required=not quantized)
+    source = SourceModel(
+        name=name,
+        float_module=program if quantized else rebuild(program, name),
+        example_inputs=examples,
+        input_names=tuple(specifications),
+        calibration=(examples[0],) if len(examples) == 1 and not quantized else (),
+        already_quantized=quantized,
+    )
+    check_source(source)
+    return source
+
+
+def _register_quantized_decomposed() -> None:
+    import torch.ao.quantization.fx._decomposed  # noqa: F401  registers the operators
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep torch's warnings and log lines about broken archives out of the user's terminal."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _input_specifications(
+    program: torch.export.ExportedProgram, name: str
+) -> dict[str, tuple[int, ...]]:
+    """Input name → shape. Raises ModelError for anything but float32 tensors of fixed shape."""
+    user_inputs = program.graph_signature.user_inputs
+    shapes: dict[str, tuple[int, ...]] = {}
+    for node in program.graph.nodes:
+        if node.op != "placeholder" or node.name not in user_inputs:
+            continue
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            raise ModelError(f"input '{node.name}' of {name} is not a tensor")
+        if any(not isinstance(extent, int) for extent in value.shape):
+            raise ModelError(
+                f"input '{node.name}' of {name} has the dynamic shape {tuple(value.shape)}; "
+                "export it without dynamic_shapes"
+            )
+        if value.dtype != torch.float32:
+            kind = str(value.dtype).removeprefix("torch.")
+            raise ModelError(f"input '{node.name}' of {name} is {kind}; only float32 is supported")
+        shapes[node.name] = tuple(value.shape)
+    if not shapes:
+        raise ModelError(f"model {name} has no inputs")
+    return shapes
+
+
+def _examples(
+    program: torch.export.ExportedProgram,
+    name: str,
+    specifications: dict[str, tuple[int, ...]],
+    required: bool,
+) -> tuple[np.ndarray[Any, Any], ...]:
+    stored = program.example_inputs
+    if stored is None:
+        if required:
+            raise ModelError(
+                f"model {name} holds no example inputs to calibrate with; keep them when exporting"
+            )
+        return tuple(np.zeros(shape, np.float32) for shape in specifications.values())
+    positional, keywords = stored
+    return input_arrays((*positional, *keywords.values()), name)

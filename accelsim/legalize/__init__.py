@@ -1,0 +1,94 @@
+"""QDQ Relax module → integer Relax module.
+
+What comes in: a `QuantizedModel`. What goes out: a `Legalized` module in which every float island
+that the NPU can compute is one call of a named PrimFunc (see `legalize.form`), and why the others
+are not. It must not know how operators are grouped, scheduled or encoded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from accelsim.artifacts import QuantizedModel
+from accelsim.errors import ModelError
+from accelsim.legalize.graph import Graph, Node, read_graph
+from accelsim.legalize.islands import Islands, find_islands
+from accelsim.legalize.rewrite import write_module
+
+__all__ = ["HostOp", "Legalized", "legalize", "legalize_module"]
+
+_STRUCTURE = ("tuple", "tuple_element", "alias", "constant")
+_PREPARATIONS = ("relax.dequantize", "relax.reshape", "relax.permute_dims")
+
+
+@dataclass(frozen=True, slots=True)
+class HostOp:
+    """An operator that runs on the host, and why.
+
+    `boundary` marks the conversions at the edge of the network or of a host operator (quantize of a
+    float input, dequantize of a result), which are no layers.
+    """
+
+    name: str  # the user's layer name
+    op: str  # "sigmoid", "conv2d", "quantize", …
+    reason: str
+    boundary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Legalized:
+    """A module with integer operators, the layers in each of them, and what is left to the host.
+
+    `layers` maps the name on an operator's span to the names of all QDQ layers that it computes.
+    """
+
+    module: Any
+    layers: dict[str, tuple[str, ...]]
+    host_ops: tuple[HostOp, ...]
+
+
+def legalize(model: QuantizedModel) -> Legalized:
+    """Legalize a quantized model. Raises ModelError for dynamic shapes and unknown dtypes."""
+    return legalize_module(model.qdq)
+
+
+def legalize_module(module: Any) -> Legalized:
+    """Legalize a QDQ module whose function is `main`."""
+    graph = read_graph(module["main"])
+    islands = find_islands(graph)
+    written, remaining = write_module(module, graph, islands)
+    layers = {op.name: op.layers for op in islands.operators.values()}
+    if len(layers) != len(islands.operators):
+        names = [op.name for op in islands.operators.values()]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"Two layers are named {twice!r}; layer names must be unique.")
+    return Legalized(written, layers, _host_ops(graph, islands, remaining))
+
+
+def _host_ops(graph: Graph, islands: Islands, remaining: list[Node]) -> tuple[HostOp, ...]:
+    reasons: dict[str, str] = {}
+    for var, rejection in islands.rejections.items():
+        reasons[graph.by_var[var].name] = rejection.reason
+    found = []
+    for node in remaining:
+        if node.op in _STRUCTURE or _prepares_constant(graph, node):
+            continue
+        op = node.op.removeprefix("relax.").removeprefix("nn.")
+        if op in ("quantize", "dequantize") or (op == "clip" and node.dtype != "float32"):
+            reason = "conversion between float32 and integers at the edge of the host"
+            found.append(HostOp(node.name, op, reason, boundary=True))
+        else:
+            reason = reasons.get(node.name, "its result is used in float32")
+            found.append(HostOp(node.name, op, reason))
+    return tuple(found)
+
+
+def _prepares_constant(graph: Graph, node: Node) -> bool:
+    """Whether a node only rearranges constants: a weight's dequantize, a bias's reshape."""
+    current: Node | None = node
+    while current is not None and current.op in _PREPARATIONS:
+        if graph.constant(current.args[0]) is not None:
+            return True
+        current = graph.producer(current.args[0])
+    return False

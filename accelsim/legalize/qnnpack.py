@@ -1,0 +1,86 @@
+"""How PyTorch's qnnpack engine derives its integer parameters, in float32 throughout.
+
+What comes in: scales, zero points, float biases and limits of a QDQ graph. What goes out: int32
+biases, float32 multipliers and clamp limits. It must not know Relax or the form of an operator.
+
+Every product and quotient below is rounded to float32 where it stands: another order of the same
+operations gives other multipliers in the last bit, and now and then another output.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accelsim.artifacts import F32, I8, I32
+
+_SMALLEST = np.float32(2.0**-100)
+_LARGEST = np.float32(2.0**100)
+_INT32 = np.iinfo(np.int32)
+
+
+def integer_bias(bias: F32, input_scale: np.float32, weight_scale: F32) -> I32 | str:
+    """rint(bias · (1 / (weight_scale · input_scale))), (out_channels,); a reason if not int32.
+
+    The scale is a product of doubles rounded once to float32, as `quantize_per_tensor` takes it.
+    """
+    scale = (weight_scale.astype(np.float64) * np.float64(input_scale)).astype(np.float32)
+    value = np.rint(bias.astype(np.float32) * (np.float32(1.0) / scale))
+    if not np.isfinite(value).all() or (np.abs(value.astype(np.float64)) > _INT32.max).any():
+        return "its bias does not fit int32 at the scale of the accumulator"
+    return value.astype(np.int32)
+
+
+def convolution_multiplier(
+    input_scale: np.float32, weight_scale: F32, output_scale: np.float32
+) -> F32:
+    """(weight_scale · input_scale) · (1 / output_scale), (out_channels,) float32."""
+    product = weight_scale.astype(np.float32) * np.float32(input_scale)
+    return np.asarray(product * (np.float32(1.0) / np.float32(output_scale)), dtype=np.float32)
+
+
+def average_multiplier(
+    input_scale: np.float32, output_scale: np.float32, count: int
+) -> np.float32:
+    """input_scale / (output_scale · count): of an average pool, and of a plain requantization."""
+    return np.float32(np.float32(input_scale) / (np.float32(output_scale) * np.float32(count)))
+
+
+def clamp_limits(
+    scale: np.float32, zero_point: int, limits: tuple[int, int], low: float, high: float
+) -> tuple[int, int]:
+    """The integer limits of quantize(clip(x, low, high)), within the quantized `limits`.
+
+    Quantization is monotone, so clipping before it and clamping after it are the same.
+    """
+
+    def level(bound: float) -> int:
+        scaled = np.float32(bound) * (np.float32(1.0) / np.float32(scale))
+        return int(np.clip(np.rint(np.float32(zero_point) + scaled), limits[0], limits[1]))
+
+    lowest = limits[0] if math.isinf(low) else level(low)
+    highest = limits[1] if math.isinf(high) else level(high)
+    return lowest, highest
+
+
+def reason_multiplier_unusable(multiplier: F32) -> str | None:
+    """Why these multipliers cannot run on the NPU, or None."""
+    if not np.isfinite(multiplier).all() or (multiplier <= 0).any():
+        return "a multiplier is not a positive number"
+    if (multiplier < _SMALLEST).any() or (multiplier >= _LARGEST).any():
+        return "a multiplier is outside 2^-100 to 2^100"
+    return None
+
+
+def reason_accumulator_overflows(
+    weight: I8, weight_zero_point: int, bias: I32, input_zero_point: int
+) -> str | None:
+    """Why int32 accumulators may overflow, or None where |bias| + Σ|w - zw|·max|x - za| < 2^31."""
+    largest = max(127 - input_zero_point, input_zero_point + 128)
+    terms = np.abs(weight.astype(np.int64) - weight_zero_point).reshape(weight.shape[0], -1)
+    bound = np.abs(bias.astype(np.int64)) + terms.sum(axis=1) * largest
+    channel = int(bound.argmax())
+    if bound[channel] < 2**31:
+        return None
+    return f"the int32 accumulator of channel {channel} may reach {int(bound[channel])}"

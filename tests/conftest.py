@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import hypothesis
@@ -17,6 +19,8 @@ from _pytest.junitxml import xml_key
 from hypothesis.configuration import set_hypothesis_home_dir
 
 DEFAULT_SEED = 1
+COCOTB_RUNS = Path("build/cosim/runs")
+RTL_FOLDERS = {"cosim", "rtl"}
 FLOOR = Path(__file__).parent / "structure" / "collected_floor.txt"
 
 # Two-thread BLAS collapses when the other core is busy.
@@ -45,6 +49,33 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(RunPolicy(config), "accelsim-run-policy")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what builds or runs RTL by its folder."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in RTL_FOLDERS:
+            item.add_marker(pytest.mark.rtl)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Add what cocotb wrote during this run to the JUnit XML."""
+    policy = config.pluginmanager.get_plugin("accelsim-run-policy")
+    target = config.getoption("xmlpath", default=None)
+    if policy is not None and target and Path(target).exists():
+        merge_cocotb_results(Path(target), COCOTB_RUNS, policy.started)
+
+
+def merge_cocotb_results(target: Path, runs: Path, started: float) -> None:
+    """Append each newer results file below `runs`, planted failures excepted, to `target`."""
+    report = ElementTree.parse(target)
+    for path in sorted(runs.glob("*/results.xml")):
+        if path.stat().st_mtime >= started and not (path.parent / "expected_failure").exists():
+            for suite in ElementTree.parse(path).getroot().iter("testsuite"):
+                suite.set("name", f"cocotb.{path.parent.name}")
+                report.getroot().append(suite)
+    report.write(target, encoding="utf-8", xml_declaration=True)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """Say which seed replays this run."""
     return f"accelsim seed: {run_seed(config)} (replay: --accelsim-seed={run_seed(config)})"
@@ -65,6 +96,7 @@ class RunPolicy:
     def __init__(self, config: pytest.Config) -> None:
         """Read nothing yet: the test paths are known, the tests are not."""
         self.config = config
+        self.started = time.time()
         self.skipped: list[str] = []
         self.ran: set[str] = set()
         self.problems: list[str] = []

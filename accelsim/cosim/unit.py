@@ -52,6 +52,8 @@ from accelsim.cosim.build import CACHE, REPOSITORY, BuildRequest, build
 from accelsim.errors import ToolError
 
 LOG_TAIL_LINES = 40
+# Beside a results file whose failures are wanted: JUnit reports leave that file out.
+EXPECTED_FAILURE = "expected_failure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,10 @@ def run_unit(
         label += "-" + re.sub(r"\W+", "_", only)
     folder = CACHE / "runs" / f"{label}-seed{seed}"
     result = _simulate(executable, top, test_module, folder, seed, only, environment or {}, waves)
+    planted = folder / EXPECTED_FAILURE
+    planted.unlink(missing_ok=True)
     if expect_failure is not None:
+        planted.touch()
         assert result.failed or not result.tests, f"{top}: expected a failure, every test passed"
         assert re.search(expect_failure, result.log), (
             f"{top} failed without '{expect_failure}':\n{_tail(result.log)}"

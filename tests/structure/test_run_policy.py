@@ -20,7 +20,7 @@ EXPECTED_FAILURE = "import pytest\n@pytest.mark.xfail\ndef test_fails(): assert 
 def run(folder: Path, *arguments: str, floor: int = 0, ci: bool = True, **files: str) -> str:
     """Run pytest on planted tests; return "status: output"."""
     tests = folder / "tests"
-    (tests / "structure").mkdir(parents=True)
+    (tests / "structure").mkdir(parents=True, exist_ok=True)
     (tests / "structure/collected_floor.txt").write_text(str(floor), encoding="ascii")
     shutil.copy(ROOT / "tests/conftest.py", tests)
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -68,3 +68,26 @@ def test_unknown_marker_is_an_error(tmp_path: Path) -> None:
 def test_seed_is_a_property_of_the_junit_file(tmp_path: Path) -> None:
     assert run(tmp_path, "-n2", "--junitxml=out.xml", a=PASSES).startswith("0:")
     assert '<property name="accelsim_seed" value="1"' in (tmp_path / "out.xml").read_text("utf-8")
+
+
+def test_cocotb_results_join_the_junit_file_and_planted_failures_do_not(tmp_path: Path) -> None:
+    writes = """
+from pathlib import Path
+def test_writes():
+    for name in ("good", "planted"):
+        folder = Path("build/cosim/runs", name)
+        folder.mkdir(parents=True)
+        suite = '<testsuite name="x"><testcase name="check_%s"/></testsuite>' % name
+        (folder / "results.xml").write_text("<testsuites>" + suite + "</testsuites>")
+    (folder / "expected_failure").touch()
+"""
+    run(tmp_path, "-n2", "--junitxml=out.xml", a=writes)
+    report = (tmp_path / "out.xml").read_text("utf-8")
+    assert "test_writes" in report and "cocotb.good" in report and "check_good" in report
+    assert "check_planted" not in report
+
+
+def test_folder_decides_what_is_marked_rtl(tmp_path: Path) -> None:
+    (tmp_path / "tests/rtl").mkdir(parents=True)
+    (tmp_path / "tests/rtl/test_b.py").write_text(PASSES, encoding="utf-8")
+    assert "1 passed, 1 deselected" in run(tmp_path, "-m", "rtl", a=PASSES)

@@ -1,0 +1,65 @@
+"""Where floats become int8 and int8 becomes floats: the host's part of the network.
+
+What comes in: a `Network` and arrays. What goes out: arrays. It must not know how the NPU stores or
+computes them; it only fixes the layout and the definition of the boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from accelsim.artifacts import I8
+from accelsim.errors import InputError, ModelError
+from accelsim.reference.network import Network, QuantizedTensor
+
+
+def to_nhwc(stored: np.ndarray, tensor: QuantizedTensor) -> I8:
+    """Stored integers in the model's layout → int8 (n, h, w, c)."""
+    values = (stored.astype(np.int16) - tensor.offset).astype(np.int8)
+    if values.ndim == 4:
+        values = values.transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(values.reshape(tensor.layout))
+
+
+def from_nhwc(values: I8, tensor: QuantizedTensor) -> np.ndarray:
+    """int8 (n, h, w, c) → stored integers (int8 or uint8) in the model's layout."""
+    stored = (values.astype(np.int16) + tensor.offset).astype(tensor.stored)
+    if len(tensor.shape) == 4:
+        stored = stored.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(stored.reshape(tensor.shape))
+
+
+def quantize_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:
+    """rint(x · (1/scale)) + zero point, clamped; every operation in float32.
+
+    This is the exported graph's quantize. `InputError` on a missing input or a wrong shape.
+    """
+    result = {}
+    for name, tensor_name in network.inputs:
+        tensor = network.tensors[tensor_name]
+        if name not in inputs:
+            raise InputError(f"input '{name}' is missing: the model takes {network.inputs}")
+        values = np.asarray(inputs[name], dtype=np.float32)
+        if values.shape != tensor.shape:
+            raise InputError(f"input '{name}' has shape {values.shape}, not {tensor.shape}")
+        if not np.all(np.isfinite(values)):
+            raise InputError(f"input '{name}' holds values that are not finite")
+        steps = np.rint(values * (np.float32(1) / tensor.scale)) + np.float32(tensor.zero_point)
+        clamped = np.clip(steps, tensor.clamp_min, tensor.clamp_max).astype(np.int16)
+        result[tensor_name] = to_nhwc(clamped + np.int16(tensor.offset), tensor)
+    return result
+
+
+def dequantize_outputs(network: Network, values: Mapping[str, I8]) -> tuple[np.ndarray, ...]:
+    """(q - zero point) · scale in float32, in the model's layout and output order."""
+    if network.float_tail:
+        raise ModelError("the model ends in float operators that the integer reference lacks")
+    result = []
+    for name in network.outputs:
+        tensor = network.tensors[name]
+        stored = from_nhwc(values[name], tensor).astype(np.float32)
+        centred = stored - np.float32(tensor.zero_point + tensor.offset)
+        result.append((centred * tensor.scale).astype(np.float32))
+    return tuple(result)

@@ -1,0 +1,95 @@
+"""Integer parameters of a layer, derived as PyTorch's qnnpack engine derives them.
+
+What comes in: a `Network` and one of its layers. What goes out: zero points, int32 biases, float32
+multipliers and clamp limits. It must not know TVM, torch or how the compiler derives the same.
+
+Every operation is float32, in this order (found by tie-seeking inputs: any other order differs):
+
+    multiplier = (weight_scale · input_scale) · (1 / output_scale)
+    bias       = rint(bias · (1 / (input_scale · weight_scale)))
+    mean       = input_scale / (output_scale · window)
+    limit      = rint(limit · (1 / output_scale)) + zero_point
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelsim.artifacts import F32, I32
+from accelsim.errors import ModelError
+from accelsim.reference.network import Affine, Network, Pool, QuantizedTensor, ReferenceLayer
+
+_ONE = np.float32(1)
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """Output zero point and limits, int8 domain."""
+
+    zero_point: int
+    low: int
+    high: int
+
+
+def clamp_of(layer: ReferenceLayer, output: QuantizedTensor) -> Clamp:
+    """The quantizer's limits narrowed by the layer's own (ReLU, ReLU6)."""
+    low, high = output.clamp_min, output.clamp_max
+    lower, upper = (_quantized_limit(value, output) for value in layer.limits)
+    return Clamp(output.zero_point, min(max(low, lower), high), max(min(high, upper), low))
+
+
+def _quantized_limit(limit: float, output: QuantizedTensor) -> int:
+    if np.isinf(limit):
+        return 1 << 20 if limit > 0 else -(1 << 20)
+    steps = np.rint(np.float32(limit) * (_ONE / output.scale))
+    return int(np.clip(steps, -(1 << 20), 1 << 20)) + output.zero_point
+
+
+def affine_parameters(network: Network, layer: ReferenceLayer) -> tuple[I32, F32]:
+    """(bias int32, multiplier float32), one a channel.
+
+    `ModelError` where an accumulator could leave int32 or a multiplier is not positive and normal.
+    """
+    core = layer.core
+    assert isinstance(core, Affine)
+    source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
+    product = source.scale * core.weight_scale
+    multiplier = product * (_ONE / output.scale)
+    steps = np.rint(core.bias * (_ONE / product)).astype(np.float64)
+    if not np.all(np.abs(steps) <= _INT32_MAX):
+        raise ModelError(f"layer '{layer.name}': a bias does not fit into int32 steps")
+    bias = steps.astype(np.int32)
+    _check_multiplier(layer.name, multiplier)
+    _check_accumulator(layer.name, core, source, bias)
+    return bias, multiplier
+
+
+def mean_multiplier(network: Network, layer: ReferenceLayer) -> F32:
+    """(1,) float32: the factor from the sum over a window to output steps."""
+    core = layer.core
+    assert isinstance(core, Pool)
+    source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
+    window = np.float32(core.kernel[0] * core.kernel[1])
+    multiplier = np.asarray([source.scale / (output.scale * window)], dtype=np.float32)
+    _check_multiplier(layer.name, multiplier)
+    return multiplier
+
+
+def _check_multiplier(name: str, multiplier: F32) -> None:
+    tiny = np.finfo(np.float32).tiny
+    if not np.all(np.isfinite(multiplier) & (multiplier >= tiny)):
+        raise ModelError(f"layer '{name}': a requantization multiplier is not positive and normal")
+
+
+def _check_accumulator(name: str, core: Affine, source: QuantizedTensor, bias: I32) -> None:
+    """Worst case per channel: every input at the end of its range that hurts most."""
+    channels = core.weight.shape[0]
+    zero = core.weight_zero_point.astype(np.int64).reshape(channels, 1)
+    weight = np.abs(core.weight.reshape(channels, -1).astype(np.int64) - zero).sum(axis=1)
+    reach = max(abs(-128 - source.zero_point), abs(127 - source.zero_point))
+    worst = int((weight * reach + np.abs(bias.astype(np.int64))).max(initial=0))
+    if worst > _INT32_MAX:
+        raise ModelError(f"layer '{name}': an accumulator could reach {worst}, beyond int32")

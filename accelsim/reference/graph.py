@@ -1,0 +1,345 @@
+"""The QDQ module, read from quantize to quantize.
+
+What comes in: a QDQ `IRModule` as `accelsim.quantize` documents it. What goes out: a `Network`. It
+must not know the legalized form: a mistake made there must not be repeated here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from accelsim.errors import ModelError
+from accelsim.reference.network import (
+    Add,
+    Affine,
+    Core,
+    Move,
+    Network,
+    Pool,
+    QuantizedTensor,
+    ReferenceLayer,
+    Shape,
+)
+from accelsim.reference.operators import Weight, operator_core
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A float value: one core operator at most, then reshapes and clamps."""
+
+    sources: tuple[str, ...]
+    source_shapes: tuple[Shape, ...]
+    shape: Shape
+    core: Core | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    core_shape: Shape = ()
+
+    @property
+    def plain(self) -> bool:
+        """Nothing but a reshape since the dequantize."""
+        return self.core is None and self.limits == (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that no integer layer can be made of; an error only where a layer needs it."""
+
+    operator: str
+
+
+def shape_of(expression: Any) -> Shape:
+    """Static shape of a Relax expression; `ModelError` where it is dynamic."""
+    try:
+        return tuple(int(extent) for extent in expression.ty.shape)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"a tensor of the model has a dynamic shape: {expression.ty}") from error
+
+
+def constant_value(expression: Any) -> np.ndarray | None:
+    """A constant as NumPy, or None where the expression is something else."""
+    data = getattr(expression, "value", None)
+    if data is None:
+        return None
+    return np.asarray(data.numpy() if hasattr(data, "numpy") else data)
+
+
+class Walk:
+    """State of one walk over the bindings of `main`."""
+
+    def __init__(self, members: Mapping[str, tuple[str, ...]]) -> None:
+        self.members = members
+        self.values: dict[Any, Any] = {}
+        self.tensors: dict[str, QuantizedTensor] = {}
+        self.variables: dict[str, Any] = {}  # tensor name → the variable that holds it
+        self.layers: list[ReferenceLayer] = []
+        self.inputs: list[tuple[str, str]] = []
+
+    def value(self, expression: Any) -> Any:
+        """What an operand stands for."""
+        if expression in self.values:
+            return self.values[expression]
+        constant = constant_value(expression)
+        return constant if constant is not None else Unknown(type(expression).__name__)
+
+    def bind(self, variable: Any, expression: Any) -> None:
+        """Evaluate one binding."""
+        kind = type(expression).__name__
+        if kind == "Tuple":
+            result: Any = tuple(self.value(item) for item in expression.fields)
+        elif kind == "TupleGetItem":
+            result = self.value(expression.tuple_value)[int(expression.index)]
+        elif kind == "Call":
+            result = self.call(variable, expression)
+        else:
+            result = self.value(expression)
+        self.values[variable] = result
+
+    def call(self, variable: Any, call: Any) -> Any:
+        """Evaluate one operator."""
+        operator = getattr(call.op, "name", "")
+        operands = [self.value(argument) for argument in call.args]
+        if operator == "relax.quantize":
+            return self.quantize(variable, call, operands)
+        if operator == "relax.dequantize":
+            return self.dequantize(call, operands)
+        if operator == "relax.clip" and isinstance(operands[0], QuantizedTensor):
+            return self.narrow(variable, call, operands[0])
+        if all(isinstance(operand, np.ndarray) for operand in operands[:1]):
+            return _fold(operator, call, operands[0])
+        if isinstance(operands[0], Weight):
+            turned = operator == "relax.permute_dims" and operands[0].values.ndim == 2
+            return replace(operands[0], transposed=True) if turned else Unknown(operator)
+        return _flow(operator, call, operands, shape_of(variable))
+
+    def dequantize(self, call: Any, operands: list[Any]) -> Any:
+        """Of an activation: the start of a flow. Of a constant: a weight."""
+        data, scale, zero_point = operands
+        if isinstance(data, QuantizedTensor):
+            return Flow((data.name,), (data.shape,), data.shape)
+        if isinstance(data, np.ndarray):
+            axis = int(call.attrs.axis)
+            return Weight(data, np.atleast_1d(scale), np.atleast_1d(zero_point), axis)
+        return Unknown("relax.dequantize")
+
+    def quantize(self, variable: Any, call: Any, operands: list[Any]) -> QuantizedTensor:
+        """The end of a layer, or the boundary quantize of a model input."""
+        flow, scale, zero_point = operands
+        stored = str(call.attrs.out_dtype)
+        if stored not in ("int8", "uint8") or np.size(scale) != 1 or np.size(zero_point) != 1:
+            raise ModelError(
+                f"an activation is quantized to {stored} with {np.size(scale)} scales: "
+                "only int8 or uint8 per tensor are supported"
+            )
+        offset = 128 if stored == "uint8" else 0
+        tensor = QuantizedTensor(
+            name=self._unique(_span(call) or f"tensor{len(self.tensors)}"),
+            shape=shape_of(variable),
+            scale=np.float32(np.reshape(scale, ())),
+            zero_point=int(np.reshape(zero_point, ())) - offset,
+            stored=stored,
+        )
+        self.tensors[tensor.name] = tensor
+        self.variables[tensor.name] = variable
+        if isinstance(flow, str):
+            self.inputs.append((flow, tensor.name))
+        else:
+            self.layers.append(self._layer(flow, tensor))
+        return tensor
+
+    def narrow(self, variable: Any, call: Any, tensor: QuantizedTensor) -> QuantizedTensor:
+        """A clip on the integer tensor itself: the exporter's limits."""
+        low, high = (int(call.args[i].value) - tensor.offset for i in (1, 2))
+        narrowed = replace(
+            tensor,
+            clamp_min=max(tensor.clamp_min, low),
+            clamp_max=min(tensor.clamp_max, high),
+        )
+        self.tensors[tensor.name] = narrowed
+        self.variables[tensor.name] = variable
+        return narrowed
+
+    def _unique(self, name: str) -> str:
+        unique, count = name, 0
+        while unique in self.tensors:
+            count += 1
+            unique = f"{name}_{count}"
+        return unique
+
+    def _layer(self, flow: Any, output: QuantizedTensor) -> ReferenceLayer:
+        if not isinstance(flow, Flow):
+            operator = flow.operator if isinstance(flow, Unknown) else "a constant"
+            raise ModelError(
+                f"layer '{output.name}': operator {operator} is not supported by the reference"
+            )
+        inputs = [self.tensors[name] for name in flow.sources]
+        core = flow.core or Move()
+        if isinstance(core, Pool) and core.kind == "max" and not _same_scale(inputs[0], output):
+            raise ModelError(f"layer '{output.name}': max pooling must not change scale")
+        core_shape = flow.core_shape or flow.source_shapes[0]
+        moved = tuple(t.shape for t in inputs) != flow.source_shapes or flow.shape != core_shape
+        return ReferenceLayer(
+            name=output.name,
+            op=_op_name(core, flow, moved),
+            members=self.members.get(output.name, (output.name,)),
+            inputs=flow.sources,
+            output=output.name,
+            input_shapes=tuple(tensor.layout for tensor in inputs),
+            output_shape=output.layout,
+            macs=_macs(core, core_shape),
+            core=core,
+            core_shapes=flow.source_shapes,
+            core_output_shape=core_shape,
+            limits=flow.limits,
+        )
+
+
+def _same_scale(a: QuantizedTensor, b: QuantizedTensor) -> bool:
+    return a.scale == b.scale and a.zero_point == b.zero_point
+
+
+def _macs(core: Core, output_shape: Shape) -> int:
+    return math.prod(output_shape) * core.weight[0].size if isinstance(core, Affine) else 0
+
+
+def _op_name(core: Core, flow: Flow, moved: bool) -> str:
+    if isinstance(core, Affine):
+        if core.weight.ndim == 2:
+            return "linear"
+        depthwise = core.groups > 1 and core.weight.shape[:2] == (core.groups, 1)
+        return "depthwise_conv2d" if depthwise else "conv2d"
+    if isinstance(core, Add):
+        return "add"
+    if isinstance(core, Pool):
+        return "max_pool2d" if core.kind == "max" else "avg_pool2d"
+    if flow.limits != (-math.inf, math.inf):
+        return "clip"
+    return "reshape" if moved else "requantize"
+
+
+def _span(expression: Any) -> str | None:
+    source = getattr(getattr(expression, "span", None), "source_name", None)
+    return str(source.name) if source is not None else None
+
+
+def _fold(operator: str, call: Any, value: np.ndarray) -> Any:
+    """Shape changes and casts of constants."""
+    if operator == "relax.reshape":
+        return value.reshape(shape_of(call))
+    if operator == "relax.permute_dims":
+        return value.transpose([int(axis) for axis in call.attrs.axes])
+    if operator == "relax.astype":
+        return value.astype(str(call.attrs.dtype))
+    return Unknown(operator)
+
+
+def _flow(operator: str, call: Any, operands: list[Any], shape: Shape) -> Any:
+    """One float operator applied to a flow."""
+    flow = operands[0] if isinstance(operands[0], Flow) else None
+    if operator == "relax.add" and isinstance(operands[0], np.ndarray):
+        return _flow(operator, call, operands[::-1], shape)
+    if flow is None:
+        return Unknown(operator)
+    if operator in ("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"):
+        if flow.core is None and flow.limits == (-math.inf, math.inf):
+            return replace(flow, shape=shape, source_shapes=(shape,))
+        return replace(flow, shape=shape)
+    if operator in ("relax.nn.relu", "relax.nn.relu6"):
+        return _clamped(flow, 0.0, 6.0 if operator.endswith("6") else math.inf)
+    if operator == "relax.clip":
+        return _clamped(flow, *(float(call.args[index].value) for index in (1, 2)))
+    return _cored(operator, call, operands, shape)
+
+
+def _clamped(flow: Flow, low: float, high: float) -> Flow:
+    below, above = flow.limits
+    core_shape = flow.core_shape or flow.shape
+    limits = (min(max(below, low), high), max(min(above, high), low))
+    return replace(flow, limits=limits, core_shape=core_shape)
+
+
+def _cored(operator: str, call: Any, operands: list[Any], shape: Shape) -> Any:
+    """The core operator of a layer, or the bias of the one before."""
+    flow = operands[0]
+    if operator == "relax.add" and len(operands) == 2 and isinstance(operands[1], np.ndarray):
+        return _biased(flow, operands[1]) or Unknown(operator)
+    flows = [operand for operand in operands if isinstance(operand, Flow)]
+    if not all(one.plain for one in flows):
+        return Unknown(operator)
+    weight = operands[1] if len(operands) > 1 and isinstance(operands[1], Weight) else None
+    core = operator_core(operator, call, flows[0].shape, shape, weight)
+    if core is None or len(flows) != (2 if isinstance(core, Add) else 1):
+        return Unknown(operator)
+    if isinstance(core, Add) and flows[0].shape != flows[1].shape:
+        return Unknown("relax.add with broadcasting")
+    window_shape = shape
+    if isinstance(core, Pool) and len(shape) == 2:
+        window_shape = (*shape, 1, 1)
+    return Flow(
+        sources=tuple(one.sources[0] for one in flows),
+        source_shapes=tuple(one.shape for one in flows),
+        shape=shape,
+        core=core,
+        core_shape=window_shape,
+    )
+
+
+def _biased(flow: Flow, bias: np.ndarray) -> Flow | None:
+    """The flow with a bias per channel, or None where the constant is not one."""
+    core = flow.core
+    if not isinstance(core, Affine) or np.any(core.bias) or flow.shape != flow.core_shape:
+        return None
+    channels, trailing = core.weight.shape[0], (1,) * (core.weight.ndim - 2)
+    fits = bias.shape in ((channels, *trailing), (1, channels, *trailing))
+    if not fits or flow.limits != (-math.inf, math.inf):
+        return None
+    return replace(flow, core=replace(core, bias=bias.reshape(-1).astype(np.float32)))
+
+
+def walk(function: Any, members: Mapping[str, tuple[str, ...]]) -> Walk:
+    """Evaluate every binding of a QDQ function."""
+    state = Walk(members)
+    for parameter in function.params:
+        state.values[parameter] = str(parameter.name)
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            state.bind(binding.var, binding.value)
+    return state
+
+
+def layer_members(module: Any) -> dict[str, tuple[str, ...]]:
+    """Layer name → the user's operators fused into it, as the module's attributes record them."""
+    stored = (module.attrs or {}).get("accelsim.members", {})
+    return {str(name): tuple(str(one) for one in stored[name]) for name in stored}
+
+
+def read_network(module: Any) -> Network:
+    """The network of a QDQ module's `main`.
+
+    `ModelError` names the layer and the operator that no integer definition exists for.
+    """
+    function = module["main"]
+    state = walk(function, layer_members(module))
+    result = state.value(function.body.body)
+    results = result if isinstance(result, tuple) else (result,)
+    outputs, tail = [], False
+    for item in results:
+        if isinstance(item, QuantizedTensor):
+            outputs.append(item.name)
+        elif isinstance(item, Flow) and item.plain and item.source_shapes[0] == item.shape:
+            outputs.append(item.sources[0])
+        else:
+            tail = True
+    if not state.layers:
+        raise ModelError("the model has no quantized layer: quantize it first")
+    return Network(
+        tensors=dict(state.tensors),
+        layers=tuple(state.layers),
+        inputs=tuple(state.inputs),
+        outputs=tuple(outputs),
+        float_tail=tail,
+    )

@@ -1,0 +1,129 @@
+"""The integer reference: the golden that simulator and RTL must equal in every bit.
+
+What comes in: a `QuantizedModel`. What goes out: a `Reference`, which runs the whole network or one
+layer on TVM's own CPU code. It must not know the legalized module, the simulator or the RTL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from accelsim.artifacts import I8, QuantizedModel
+from accelsim.errors import InputError
+from accelsim.reference.arguments import ADD_RULES, arguments_of
+from accelsim.reference.boundary import dequantize_outputs, quantize_inputs
+from accelsim.reference.golden import GoldenSet
+from accelsim.reference.graph import read_network
+from accelsim.reference.kernels import Kernel, emit_kernel, kernel_of, parameters_of
+from accelsim.reference.network import Network, ReferenceLayer
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A network compiled layer by layer. All activations are int8, (n, h, w, c)."""
+
+    network: Network
+    machine: Any  # tvm relax VirtualMachine
+    calls: Mapping[str, tuple[str, tuple[Any, ...]]]  # layer → (symbol, constant arguments)
+
+    @property
+    def layers(self) -> tuple[ReferenceLayer, ...]:
+        """Layers in execution order."""
+        return self.network.layers
+
+    def run_layer(self, name: str, inputs: tuple[I8, ...]) -> I8:
+        """One layer on given inputs. `InputError` on a wrong count, shape or dtype."""
+        layer = self.network.layer(name)
+        shapes = tuple(np.shape(value) for value in inputs)
+        if shapes != layer.input_shapes or any(value.dtype != np.int8 for value in inputs):
+            raise InputError(
+                f"layer '{name}' takes int8 inputs of shapes {layer.input_shapes}, not "
+                f"{shapes} of {[str(value.dtype) for value in inputs]}"
+            )
+        symbol, constants = self.calls[name]
+        tensors = [tvm.runtime.tensor(np.ascontiguousarray(value)) for value in inputs]
+        return np.asarray(self.machine[symbol](*tensors, *constants).numpy(), dtype=np.int8)
+
+    def run(self, inputs: Mapping[str, I8]) -> dict[str, I8]:
+        """Every layer on the outputs of the ones before.
+
+        `inputs` maps the tensors of `network.inputs` to int8 values (see `quantize_inputs`). The
+        result has them too, and every layer's output under its tensor name.
+        """
+        values: dict[str, I8] = {}
+        for _, tensor in self.network.inputs:
+            if tensor not in inputs:
+                raise InputError(f"the quantized input '{tensor}' is missing")
+            values[tensor] = np.asarray(inputs[tensor])
+        for layer in self.layers:
+            arguments = tuple(values[name] for name in layer.inputs)
+            values[layer.output] = self.run_layer(layer.name, arguments)
+        return values
+
+    def isolated(self, values: Mapping[str, I8]) -> GoldenSet:
+        """Each layer's output on the given inputs, which the result of any run can provide."""
+        outputs = {
+            layer.output: self.run_layer(layer.name, tuple(values[name] for name in layer.inputs))
+            for layer in self.layers
+        }
+        return GoldenSet("integer", "isolated", True, outputs)
+
+    def accumulated(self, inputs: Mapping[str, I8]) -> GoldenSet:
+        """The whole network as a golden set, boundary tensors left out."""
+        values = self.run(inputs)
+        outputs = {layer.output: values[layer.output] for layer in self.layers}
+        return GoldenSet("integer", "accumulated", True, outputs)
+
+    def quantize_inputs(self, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:
+        """The model's float inputs by name → int8 tensors by name."""
+        return quantize_inputs(self.network, inputs)
+
+    def dequantize_outputs(self, values: Mapping[str, I8]) -> tuple[np.ndarray, ...]:
+        """int8 tensors → the model's float outputs, in its own layout."""
+        return dequantize_outputs(self.network, values)
+
+
+def build(quantized: QuantizedModel, *, add_rule: str = "fp32") -> Reference:
+    """Read the QDQ module and compile every distinct layer for the CPU.
+
+    `add_rule`: "fp32" rounds each operation to float32; "qnnpack" is the fixed-point sum of
+    PyTorch's kernel. `ModelError` names a layer that has no integer definition.
+    """
+    if add_rule not in ADD_RULES:
+        raise InputError(f"add rule '{add_rule}' is unknown: choose from {', '.join(ADD_RULES)}")
+    return build_network(read_network(quantized.qdq), add_rule)
+
+
+def build_network(network: Network, add_rule: str = "fp32") -> Reference:
+    """The same from a network already read."""
+    kernels = {layer.name: _kernel(network, layer, add_rule) for layer in network.layers}
+    builder = relax.BlockBuilder()
+    for kernel in dict.fromkeys(kernels.values()):
+        emit_kernel(builder, kernel)
+    executable = tvm.compile(builder.get(), tvm.target.Target("llvm"))
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    calls = {
+        layer.name: (kernels[layer.name].symbol, _constants(network, layer, kernels[layer.name]))
+        for layer in network.layers
+    }
+    return Reference(network, machine, calls)
+
+
+def _kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> Kernel:
+    source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
+    same = source.scale == output.scale and source.zero_point == output.zero_point
+    return kernel_of(layer, output.shape, add_rule, same)
+
+
+def _constants(network: Network, layer: ReferenceLayer, kernel: Kernel) -> tuple[Any, ...]:
+    values = arguments_of(network, layer, kernel.kind)
+    return tuple(
+        tvm.runtime.tensor(np.array(values[name], dtype=dtype).reshape(shape))
+        for name, shape, dtype in parameters_of(kernel)
+    )

@@ -1,0 +1,139 @@
+"""The network as the goldens see it: quantized tensors and the layers between them.
+
+What comes in: nothing. What goes out: frozen dataclasses that `graph` fills from the QDQ module and
+that every golden reads. It must not know TVM, torch, the hardware or the compiler's own layers.
+
+Shapes: a *logical* shape is the model's own, (n, c, h, w) or (n, k). What leaves this room is int8
+in (n, h, w, c), where (n, k) becomes (n, 1, 1, k). Zero points and clamp limits are in the int8
+domain: a uint8 value minus 128.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelsim.artifacts import F32, I8, I32, Shape4
+from accelsim.errors import ModelError
+
+Shape = tuple[int, ...]
+Pair = tuple[int, int]
+Padding = tuple[int, int, int, int]  # top, left, bottom, right
+
+
+def nhwc(shape: Shape, name: str) -> Shape4:
+    """Logical shape → (n, h, w, c). `ModelError` unless it has 2 or 4 dimensions."""
+    if len(shape) == 4:
+        return (shape[0], shape[2], shape[3], shape[1])
+    if len(shape) == 2:
+        return (shape[0], 1, 1, shape[1])
+    raise ModelError(
+        f"tensor '{name}' has shape {shape}: only (n, c, h, w) and (n, k) activations are supported"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedTensor:
+    """A quantized activation. `stored` is its dtype in the QDQ module, int8 or uint8."""
+
+    name: str
+    shape: Shape  # logical
+    scale: np.float32
+    zero_point: int  # int8 domain
+    stored: str
+    clamp_min: int = -128  # int8 domain, the quantizer's own limits
+    clamp_max: int = 127
+
+    @property
+    def layout(self) -> Shape4:
+        """(n, h, w, c)."""
+        return nhwc(self.shape, self.name)
+
+    @property
+    def offset(self) -> int:
+        """Stored value minus int8-domain value."""
+        return 128 if self.stored == "uint8" else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """conv2d with OIHW weight, or linear with (out, in) weight; all in the model's own terms."""
+
+    weight: I8
+    weight_scale: F32  # (out_channels,)
+    weight_zero_point: I32  # (out_channels,)
+    bias: F32  # (out_channels,)
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Sum of two dequantized tensors of equal shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Maximum, or mean over the full window, padding counted as real zero."""
+
+    kind: str  # "max" or "mean"
+    kernel: Pair
+    stride: Pair
+    padding: Padding
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """No arithmetic of its own: reshape, clamp, or a change of scale."""
+
+
+Core = Affine | Add | Pool | Move
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceLayer:
+    """Everything between the dequantizes of its inputs and its quantize.
+
+    `core_shapes` are the logical shapes of the inputs as the core operator sees them (after a
+    reshape, where there is one). `limits` are real clamp limits (ReLU, ReLU6) before the quantize.
+    """
+
+    name: str
+    op: str
+    members: tuple[str, ...]
+    inputs: tuple[str, ...]
+    output: str
+    input_shapes: tuple[Shape4, ...]
+    output_shape: Shape4
+    macs: int
+    core: Core
+    core_shapes: tuple[Shape, ...]
+    core_output_shape: Shape
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Tensors by name and layers in execution order.
+
+    `inputs` pairs a model input's name with the tensor that its boundary quantize makes. `outputs`
+    are the tensors dequantized at the end, in the model's order; `float_tail` is true where float
+    operators follow the last dequantize, so that the tensors alone are not the model's output.
+    """
+
+    tensors: dict[str, QuantizedTensor]
+    layers: tuple[ReferenceLayer, ...]
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[str, ...]
+    float_tail: bool = False
+
+    def layer(self, name: str) -> ReferenceLayer:
+        """The layer of that name; `ModelError` where there is none."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise ModelError(f"the network has no quantized layer '{name}'")

@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accelsim.spec.config import Config
+
 Shape4 = tuple[int, int, int, int]
 I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
 F32 = NDArray[np.float32]
 
 
-# ------------------------------------------------------------------------------- importer → quantize
+# --- importer → quantize
 @dataclass(frozen=True, slots=True)
 class SourceModel:
     """A model as its user gave it, with the data that quantization and accuracy need."""
@@ -37,7 +39,7 @@ class SourceModel:
     already_quantized: bool = False  # a QDQ `.pt2`: skip calibration
 
 
-# ------------------------------------------------------------------------------ quantize → legalize
+# ----- quantize → legalize
 @dataclass(frozen=True, slots=True)
 class QuantizedModel:
     """The quantized network in the three forms that the rest needs.
@@ -56,7 +58,7 @@ class QuantizedModel:
     input_dtypes: tuple[str, ...]
 
 
-# ----------------------------------------------------------------------------- partition → schedule
+# ----- partition → schedule
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """An int8 activation that crosses a layer boundary."""
@@ -155,7 +157,48 @@ class Region:
     layers: tuple[Layer, ...]
 
 
-# ------------------------------------------------------------------- emit → simulate, cosim, compare
+# ----- schedule → emit
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a step touches: [start, end) of a memory, or a port that engines may not share.
+
+    Memories: "act", "wgt", "par" (beats), "acc0", "acc1", "dram0" … "dram7" (beats from the base
+    register). Ports: "act0.read", "act0.write", … one for each bank.
+    """
+
+    memory: str
+    start: int
+    end: int
+    exclusive: bool  # a write, or any use of a port: ordered against every other engine's use
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction before its tokens are known."""
+
+    instruction: str  # name in the instruction table
+    values: Mapping[str, int]
+    layer: int
+    tile: int
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Steps in program order; every dependence points backwards in it."""
+
+    region: Region
+    config_name: str
+    steps: tuple[Step, ...]
+    tensors: Mapping[str, TensorExtent]
+    constants: bytes
+    arena_bytes: int
+    input_bytes: int
+    output_bytes: int
+    facts: tuple[Mapping[str, int], ...]  # one a layer, see LayerRecord.facts
+
+
+# ----- emit → simulate, cosim, compare
 @dataclass(frozen=True, slots=True)
 class TensorExtent:
     """Where a tensor lies in DRAM: layout n, h, w, c/LANES, LANES, one byte an element."""
@@ -201,7 +244,7 @@ class Program:
     """
 
     symbol: str
-    config_name: str
+    config: Config
     words: NDArray[np.uint32]
     opcode_mask: int  # bit i set: opcode i occurs
     contract_hash: int  # 64 bits over the instruction rows and configuration fields used
@@ -214,9 +257,15 @@ class Program:
     outputs: tuple[str, ...]
     layers: tuple[LayerRecord, ...]
     tile_of: tuple[int, ...]  # per instruction: tile number within its layer, -1 for END
+    partial: bool = False  # one layer cut out of a program: tokens may be left at its end
+
+    @property
+    def config_name(self) -> str:
+        """Name of the configuration that the program was compiled for."""
+        return self.config.name
 
 
-# ----------------------------------------------------------------------- simulate, cosim → compare
+# ----- simulate, cosim → compare
 @dataclass(frozen=True, slots=True)
 class Record:
     """One retired instruction of one engine. Cycles count from the start command."""

@@ -1,0 +1,94 @@
+"""Schedule: a region of layers → steps in program order with every address chosen.
+
+What comes in: an `artifacts.Region` and a configuration. What goes out: an `artifacts.Schedule`.
+It must not know TVM, encodings or tokens: only what an instruction touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from accelsim.artifacts import Add, Conv2d, Layer, Pool2d, Region, Schedule, Step, TensorExtent
+from accelsim.errors import ModelError
+from accelsim.schedule.build import ALIGN_BYTES, Builder, Unit
+from accelsim.schedule.conv import schedule_conv
+from accelsim.schedule.elementwise import schedule_add
+from accelsim.schedule.pool import schedule_pool
+from accelsim.spec.config import Config
+from accelsim.spec.isa import ARENA_BASE, INPUT_BASE, OUTPUT_BASE
+
+Scheduler = Callable[[Builder, int, Layer, dict[str, TensorExtent]], dict[str, int]]
+SCHEDULERS: Mapping[type, Scheduler] = {
+    Conv2d: schedule_conv,
+    Add: schedule_add,
+    Pool2d: schedule_pool,
+}
+
+
+def schedule(region: Region, config: Config) -> Schedule:
+    """Tile every layer, place every buffer and order the steps.
+
+    Raises ModelError naming the layer that no tiling fits or whose kind is unknown.
+    """
+    tensors, sizes = place_tensors(region, config)
+    builder = Builder(config)
+    facts = []
+    for index, layer in enumerate(region.layers):
+        scheduler = SCHEDULERS.get(type(layer.compute))
+        if scheduler is None:
+            raise ModelError(
+                f"layer {layer.name}: no schedule for {type(layer.compute).__name__}; "
+                f"known are {', '.join(t.__name__ for t in SCHEDULERS)}"
+            )
+        facts.append(scheduler(builder, index, layer, tensors))
+    return Schedule(
+        region=region,
+        config_name=config.name,
+        steps=tuple(_ordered(builder.units)),
+        tensors=tensors,
+        constants=bytes(builder.constants.data),
+        arena_bytes=sizes[ARENA_BASE],
+        input_bytes=sizes[INPUT_BASE],
+        output_bytes=sizes[OUTPUT_BASE],
+        facts=tuple(facts),
+    )
+
+
+def place_tensors(region: Region, config: Config) -> tuple[dict[str, TensorExtent], dict[int, int]]:
+    """DRAM extents: inputs, outputs and all others in the arena, none sharing memory.
+
+    Nothing is reused, so that every intermediate can be compared after a run.
+    """
+    used = {INPUT_BASE: 0, OUTPUT_BASE: 0, ARENA_BASE: 0}
+    extents = {}
+    for name, tensor in region.tensors.items():
+        base = ARENA_BASE
+        if name in region.inputs:
+            base = INPUT_BASE
+        elif name in region.outputs:
+            base = OUTPUT_BASE
+        extent = TensorExtent(name, base, used[base], tensor.shape, tensor.zero_point)
+        extents[name] = extent
+        size = extent.size_bytes(config.lanes)
+        used[base] += size + -size % ALIGN_BYTES
+    return extents, used
+
+
+def _ordered(units: list[Unit]) -> list[Step]:
+    """Program order: the loads of a unit stand before the work of the unit in front of it.
+
+    Activations move up only within their layer, since they may be what the work in front stores.
+    """
+    steps: list[Step] = []
+    for number, unit in enumerate(units):
+        if number == 0:
+            steps += unit.weights + unit.inputs
+        following = units[number + 1] if number + 1 < len(units) else None
+        if following is not None:
+            steps += following.weights
+            if following.layer == unit.layer:
+                steps += following.inputs
+        steps += unit.compute
+        if following is not None and following.layer != unit.layer:
+            steps += following.inputs
+    return steps

@@ -1,0 +1,47 @@
+"""Geometry of a sliding window: which input an output tile needs, and where its origin lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One spatial axis of a window operator."""
+
+    size: int  # input elements
+    out: int  # output elements
+    stride: int
+    dilation: int
+    pad: int  # before the first element
+
+    def needs(self, outputs: tuple[int, int], kernel: tuple[int, int]) -> tuple[int, int]:
+        """Input range [start, end) for an output range and a kernel range, clipped to the input.
+
+        Where every tap falls into padding, one existing element stands for the range.
+        """
+        first = outputs[0] * self.stride + kernel[0] * self.dilation - self.pad
+        last = (outputs[1] - 1) * self.stride + (kernel[1] - 1) * self.dilation - self.pad
+        start, end = max(first, 0), min(last + 1, self.size)
+        if start < end:
+            return start, end
+        nearest = min(max(first, 0), self.size - 1)
+        return nearest, nearest + 1
+
+    def origin(self, outputs: tuple[int, int], kernel: tuple[int, int], start: int) -> int:
+        """Input element of the first output and first kernel tap, relative to `start`."""
+        return outputs[0] * self.stride + kernel[0] * self.dilation - self.pad - start
+
+    def longest(self, outputs: int, kernel: int) -> int:
+        """Upper bound of the length of `needs` for tiles of `outputs` outputs."""
+        return min(self.size, (outputs - 1) * self.stride + (kernel - 1) * self.dilation + 1)
+
+
+def output_size(size: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
+    """Output elements of a convolution or pooling along one axis, floor mode."""
+    return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1
+
+
+def tile_sizes(total: int) -> list[int]:
+    """Tile lengths that give different numbers of tiles, longest first."""
+    return sorted({-(-total // parts) for parts in range(1, total + 1)}, reverse=True)

@@ -1,0 +1,140 @@
+"""Requantization against exact rational arithmetic, at edges and at random."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accelsim.spec import arithmetic as a
+
+RNG = np.random.default_rng(5)
+EDGES = np.array(
+    [0, 1, -1, 2, -2, 127, -128, (1 << 24) + 1, -(1 << 24) - 1, a.INT32_MAX, a.INT32_MIN],
+    dtype=np.int64,
+)
+ACCUMULATORS = np.concatenate([EDGES, RNG.integers(a.INT32_MIN, a.INT32_MAX + 1, 200)])
+
+
+def round_half_even(x: Fraction) -> int:
+    return round(x)
+
+
+def nearest_float32(x: Fraction) -> Fraction:
+    """float32 nearest to a rational, half to even, for normal results."""
+    if x == 0:
+        return x
+    exponent = 0
+    magnitude = abs(x)
+    while magnitude >= 2:
+        magnitude, exponent = magnitude / 2, exponent + 1
+    while magnitude < 1:
+        magnitude, exponent = magnitude * 2, exponent - 1
+    step = Fraction(2) ** (exponent - 23)
+    return round(x / step) * step
+
+
+def saturate(x: int) -> int:
+    return min(max(x, a.INT32_MIN), a.INT32_MAX)
+
+
+@pytest.mark.parametrize("multiplier", [2.0**-100, 3e-6, 0.0017, 0.5, 0.99999994, 1.0, 16.0])
+def test_fp32_rounds_after_each_operation(multiplier: float) -> None:
+    m = np.float32(multiplier)
+    expected = [
+        saturate(
+            round_half_even(nearest_float32(nearest_float32(Fraction(int(x))) * Fraction(float(m))))
+        )
+        for x in ACCUMULATORS
+    ]
+    assert a.scale_fp32(ACCUMULATORS, np.full(len(expected), m)).tolist() == expected
+
+
+def test_add_rounds_both_products_their_sum_and_the_result() -> None:
+    x, y = np.meshgrid(np.arange(-255, 256, 7), np.arange(-255, 256, 11))
+    sa, sb, inv = np.float32(0.037), np.float32(0.0211), np.float32(1 / 0.05)
+    got = a.add_fp32(x.ravel(), y.ravel(), sa, sb, inv)
+
+    def exact(p: int, q: int) -> int:
+        left = nearest_float32(p * Fraction(float(sa)))
+        right = nearest_float32(q * Fraction(float(sb)))
+        return round_half_even(
+            nearest_float32(nearest_float32(left + right) * Fraction(float(inv)))
+        )
+
+    assert got.tolist() == [
+        exact(int(p), int(q)) for p, q in zip(x.ravel(), y.ravel(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("shift", [-31, -7, -1, 0, 3, 30])
+@pytest.mark.parametrize("mantissa", [1 << 30, (1 << 31) - 1, 1518500250])
+def test_single_rounding_modes_equal_the_rounded_real_product(mantissa: int, shift: int) -> None:
+    values = ACCUMULATORS
+    m, s = np.int64(mantissa), np.int64(shift)
+    exact = [Fraction(int(v) * mantissa) * Fraction(2) ** (shift - 31) for v in values]
+    assert a.scale_half_even(values, m, s).tolist() == [saturate(round(x)) for x in exact]
+    half_up = [saturate((x + Fraction(1, 2)).__floor__()) for x in exact]
+    assert a.scale_half_up(values, m, s).tolist() == half_up
+
+
+def test_single_rounding_refuses_shifts_that_it_cannot_express() -> None:
+    with pytest.raises(ValueError, match="-31 to 30"):
+        a.scale_half_up(ACCUMULATORS, np.int64(1 << 30), np.int64(31))
+
+
+@pytest.mark.parametrize("shift", [-31, -12, -1, 0, 2])
+def test_tflite_rounds_twice_each_time_half_away(shift: int) -> None:
+    mantissa = 1518500250
+
+    def away(x: Fraction) -> int:
+        magnitude = (abs(x) + Fraction(1, 2)).__floor__()
+        return magnitude if x >= 0 else -magnitude
+
+    def half_up_except_ties_down(x: Fraction) -> int:
+        """The high multiply rounds negative ties towards zero's other side: floor(x + ½) of |x|."""
+        return away(x)
+
+    def expected(v: int) -> int:
+        raised = saturate(v << max(shift, 0))
+        high = Fraction(raised * mantissa, 1 << 31)
+        nudged = (
+            (raised * mantissa + (1 << 30)) // (1 << 31)
+            if raised * mantissa >= 0
+            else -((-(raised * mantissa) - 1 + (1 << 30)) // (1 << 31))
+        )
+        assert abs(Fraction(nudged) - high) <= Fraction(1, 2)
+        return half_up_except_ties_down(Fraction(nudged, 1 << max(-shift, 0)))
+
+    got = a.scale_tflite(ACCUMULATORS, np.int64(mantissa), np.int64(shift))
+    assert got.tolist() == [expected(int(v)) for v in ACCUMULATORS]
+
+
+def test_tflite_saturates_its_one_overflow() -> None:
+    low = np.array([a.INT32_MIN])
+    assert a.doubling_high_multiply(low, low).tolist() == [a.INT32_MAX]
+
+
+def test_division_by_a_count_rounds_ties_away() -> None:
+    values = np.arange(-50, 51)
+    for count in (1, 2, 3, 4, 9):
+        exact = [Fraction(int(v), count) for v in values]
+        expected = [
+            int((abs(x) + Fraction(1, 2)).__floor__()) * (1 if x >= 0 else -1) for x in exact
+        ]
+        assert a.scale_half_away(values, np.int64(count)).tolist() == expected
+
+
+def test_finish_adds_then_clamps_low_then_high() -> None:
+    values = np.array([-(1 << 31), -5, 0, 5, (1 << 31) - 1])
+    assert a.finish(values, 10, -3, 12).tolist() == [-3, 5, 10, 12, 12]
+    assert a.finish(values, 0, 5, -5).tolist() == [-5] * 5
+
+
+@pytest.mark.parametrize(
+    ("value", "legal"),
+    [(2.0**-100, True), (2.0**-101, False), (0.0, False), (-1.0, False), (np.nan, False)],
+)
+def test_multipliers_are_positive_and_bounded(value: float, legal: bool) -> None:
+    assert a.legal_multiplier(np.float32(value)) is legal

@@ -1,0 +1,111 @@
+"""Values of the vector engine: drain, pool and add, through the arithmetic of the specification.
+
+What comes in: memories, field values and a rounding function for each form of scaling. What goes
+out: int8 activation rows and how many outputs the clamp changed, low and high. Sums wrap modulo
+2^32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accelsim.artifacts import I32
+from accelsim.simulate.memory import Memory, rows_view
+from accelsim.simulate.windows import axes, windows
+from accelsim.spec import arithmetic
+from accelsim.spec.arithmetic import I64
+
+EMPTY_MAXIMUM = -128
+Saturated = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """The two scalings of the vector engine; a planted bug replaces them."""
+
+    scale: Callable[[I32, NDArray[np.float32]], I64] = arithmetic.scale_fp32
+    add: Callable[..., I64] = arithmetic.add_fp32
+
+
+def parameters(memory: Memory, v: Mapping[str, int], rows: int) -> I32:
+    """(rows, blocks, 1, 1, lanes) int32 parameter words of all blocks."""
+    first = v["par_base"] + np.arange(v["blocks"]) * v["par_stride"]
+    index = first[None, :] + np.arange(rows)[:, None]
+    words: I32 = memory.par_words[index][:, :, None, None, :]
+    return words
+
+
+def _write(memory: Memory, v: Mapping[str, int], shifted: NDArray[Any]) -> Saturated:
+    """Clamp (blocks, out_h, out_w, lanes) into activation memory; count what the clamp changed."""
+    tail, lanes = v["tail"], memory.lanes
+    low, high = v["clamp_min"], v["clamp_max"]
+    below, above = shifted < low, shifted > high
+    counts = int(np.count_nonzero(below)), int(np.count_nonzero(above))
+    out = arithmetic.finish(shifted, 0, low, high)
+    if tail < lanes:
+        counts = (
+            counts[0] - int(np.count_nonzero(below[-1, ..., tail:])),
+            counts[1] - int(np.count_nonzero(above[-1, ..., tail:])),
+        )
+        out[-1, ..., tail:] = 0
+    _destination(memory, v)[...] = out
+    return counts
+
+
+def _destination(memory: Memory, v: Mapping[str, int]) -> NDArray[np.int8]:
+    return rows_view(
+        memory.act,
+        v["dst_base"],
+        (v["blocks"], v["out_h"], v["out_w"]),
+        (v["dst_block_stride"], v["dst_row_stride"], v["dst_col_stride"]),
+        memory.lanes,
+    )
+
+
+def drain(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated:
+    """drain: clamp(round((acc + bias)·multiplier) + zero_point)."""
+    shape = (v["blocks"], v["out_h"], v["out_w"], memory.lanes)
+    first = v["acc_base"]
+    rows = memory.acc[v["acc_bank"], first : first + shape[0] * shape[1] * shape[2]]
+    bias, multiplier = parameters(memory, v, 2)
+    scaled = rounding.scale(rows.reshape(shape) + bias, multiplier.view(np.float32))
+    return _write(memory, v, scaled + v["zero_point"])
+
+
+def pool(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated:
+    """pool: the maximum of a window, or its requantized sum."""
+    row_taps, column_taps = axes(v, v["kernel_w"], v["dilation_w"])
+    kind: type[np.generic] = np.int32 if v["sum"] else np.int8
+    zero_point, fill = (v["input_zero_point"], 0) if v["sum"] else (0, EMPTY_MAXIMUM)
+    x = windows(memory, v, v["blocks"], row_taps, column_taps, kind, zero_point, fill)
+    total = x[:, :, 0, 0].copy()
+    reduce = np.add if v["sum"] else np.maximum
+    for h in range(v["kernel_h"]):
+        for w in range(v["kernel_w"]):
+            if h or w:
+                reduce(total, x[:, :, h, w], out=total)
+    result = total.transpose(2, 0, 1, 3)
+    if not v["sum"]:
+        return _write(memory, v, result)
+    bias, multiplier = parameters(memory, v, 2)
+    scaled = rounding.scale(result + bias, multiplier.view(np.float32))
+    return _write(memory, v, scaled + v["zero_point"])
+
+
+def add(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated:
+    """add: clamp(round(((a - za)·sa + (b - zb)·sb)·inv) + zero_point), float32 throughout."""
+    counts = (v["blocks"], v["out_h"], v["out_w"])
+
+    def operand(name: str) -> NDArray[np.int16]:
+        strides = tuple(v[f"{name}_{axis}_stride"] for axis in ("block", "row", "col"))
+        rows = rows_view(memory.act, v[f"{name}_base"], counts, strides, memory.lanes)
+        return rows.astype(np.int16) - np.int16(v[f"{name}_zero_point"])
+
+    scales = parameters(memory, v, 3).view(np.float32)
+    scaled = rounding.add(operand("a"), operand("b"), scales[0], scales[1], scales[2])
+    return _write(memory, v, scaled + v["zero_point"])

@@ -1,0 +1,90 @@
+"""Every instruction on random legal fields equals an oracle with Python loops, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from accelsim.simulate.decoded import make_op
+from accelsim.simulate.digests import digest_rows
+from accelsim.simulate.execute import Executor
+from accelsim.simulate.matrix import exact_product
+from accelsim.simulate.memory import Memory
+from accelsim.spec.config import CONFIGS
+from accelsim.spec.digest import digest
+from tests.simulate.drawing import DRAW, legal, put_parameters, random_memory
+from tests.simulate.oracle import ORACLE, transfer
+
+PARAMETERS = {"drain": ("if", 2e-8), "pool": ("if", 1e-5), "add": ("fff", 0.3)}
+CASES = {"edge8": 25, "base16": 10, "wide32": 4}
+
+
+def assert_equal(actual: Memory, expected: Memory) -> None:
+    for name in ("act", "wgt", "par", "acc"):
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), name)
+    for base, data in expected.dram.items():
+        np.testing.assert_array_equal(actual.dram[base], data, f"base register {base}")
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("name", DRAW)
+def test_random_fields_give_what_the_oracle_computes(name, config, seed):
+    rng = np.random.default_rng([seed, config.lanes, sorted(DRAW).index(name)])
+    before = random_memory(rng, config)
+    for _ in range(CASES[config.name]):
+        values = legal(rng, name, config)
+        if name in PARAMETERS:
+            put_parameters(rng, before, values, *PARAMETERS[name])
+        actual, expected = copy.deepcopy(before), copy.deepcopy(before)
+        Executor(actual, observe=False).run(make_op(0, name, values, config))
+        ORACLE[name](expected, values)
+        assert_equal(actual, expected)
+
+
+@pytest.mark.parametrize("k", [64, 4000, 300_000])
+def test_products_are_exact_at_full_range_whatever_their_length(k):
+    left = np.full((2, k), -255, np.float32)
+    right = np.full((k, 3), 255, np.float32)
+    right[::2, 1] = -254
+    expected = left.astype(object) @ right.astype(object)
+    wrapped = [[(int(x) + (1 << 31)) % (1 << 32) - (1 << 31) for x in row] for row in expected]
+    np.testing.assert_array_equal(exact_product(left, right, 255), wrapped)
+
+
+def test_windows_far_apart_are_gathered_and_not_copied_with_what_lies_between(seed):
+    config = CONFIGS["edge8"]
+    rng = np.random.default_rng(seed)
+    before = random_memory(rng, config)
+    far = {"stride_h": 31, "stride_w": 31, "dilation_h": 31, "dilation_w": 31, "kernel_h": 2}
+    size = {"in_h": 3, "in_w": 40, "in_row_stride": 40, "in_col_stride": 1, "out_h": 4, "out_w": 8}
+    values = {**legal(rng, "conv", config), **far, **size, "kernel_w": 2, "origin_w": -31}
+    values |= {"in_blocks": 1, "out_blocks": 1, "acc_base": 0, "wgt_base": 0}
+    actual, expected = copy.deepcopy(before), copy.deepcopy(before)
+    Executor(actual).run(make_op(0, "conv", values, config))
+    ORACLE["conv"](expected, values)
+    assert_equal(actual, expected)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_digests_are_those_of_the_specification(config, seed):
+    rng = np.random.default_rng([seed, config.lanes])
+    for rows in (
+        rng.integers(-128, 128, (40, config.lanes)).astype(np.int8),
+        rng.integers(-(1 << 31), 1 << 31, (40, config.lanes)).astype(np.int32),
+    ):
+        addresses = rng.integers(0, 1 << 43, 40)
+        assert digest_rows(addresses, rows) == digest(addresses.astype(np.uint64), rows)
+
+
+def test_a_digest_covers_the_rows_that_the_oracle_changes(seed):
+    config = CONFIGS["edge8"]
+    rng = np.random.default_rng(seed)
+    memory = random_memory(rng, config)
+    values = legal(rng, "store", config)
+    digest_of_store = Executor(memory).run(make_op(0, "store", values, config))
+    beats = np.array([beat for beat, _ in transfer(memory, values)], dtype=np.uint64)
+    region = memory.dram[values["base_reg"]].reshape(-1, config.lanes)
+    expected = digest(beats + np.uint64(values["base_reg"] << 40), region[beats.astype(int)])
+    assert digest_of_store == expected

@@ -34,6 +34,14 @@ def hand_written(root: Path) -> tuple[Path, ...]:
     return tuple(p for p in sorted(root.rglob("*.sv")) if p.relative_to(root).parts[0] != "gen")
 
 
+def design(root: Path) -> tuple[Path, ...]:
+    """Sources of the design: those of the file list, then what it misses, packages first."""
+    listed = sources.listed_files(root) if (root / sources.LIST).is_file() else ()
+    found = [p for p in hand_written(root) if p.relative_to(root).parts[0] != "tb"]
+    missed = sorted(set(found) - set(listed), key=lambda p: (not p.stem.endswith("_pkg"), p))
+    return (*listed, *missed)
+
+
 def configurations(root: Path) -> tuple[str, ...]:
     """Names of the configurations that have a generated package."""
     return tuple(sorted(p.parent.name for p in root.glob(f"gen/*/{sources.PACKAGE_FILE}")))
@@ -60,7 +68,8 @@ def verilator_command(root: Path, config: str, top: str) -> list[str]:
     tools = find_toolchain()
     command = [str(tools.perl), str(tools.verilator), "--lint-only", "-Wall", "--assert"]
     command += ["--timing", "--top-module", top, *waiver_files(root)]
-    return [*command, *(str(p) for p in sources.rtl_files(config, root))]
+    package = root / "gen" / config / sources.PACKAGE_FILE
+    return [*command, str(package), *map(str, design(root))]
 
 
 def waiver_files(root: Path) -> list[str]:
@@ -92,10 +101,9 @@ def commands(root: Path, chosen: Sequence[Path], *, write: bool) -> list[list[st
         return [formatting]
     generated = tuple(root / "gen" / name / sources.PACKAGE_FILE for name in configurations(root))
     plan = [formatting, verible_lint_command(root, (*files, *generated))]
-    if (root / sources.LIST).is_file():
-        listed = sources.listed_files(root)
-        wanted = [p.stem for p in chosen if p in listed] if chosen else top_modules(listed)
-        plan += [verilator_command(root, c, top) for c in configurations(root) for top in wanted]
+    known = design(root)
+    wanted = [p.stem for p in chosen if p in known] if chosen else top_modules(known)
+    plan += [verilator_command(root, c, top) for c in configurations(root) for top in wanted]
     return plan
 
 

@@ -67,7 +67,7 @@ def verilator_command(root: Path, config: str, top: str) -> list[str]:
     """Command that lints `top` in one configuration with every warning on."""
     tools = find_toolchain()
     command = [str(tools.perl), str(tools.verilator), "--lint-only", "-Wall", "--assert"]
-    command += ["--timing", "--top-module", top, *waiver_files(root)]
+    command += ["--quiet", "--timing", "--top-module", top, *waiver_files(root)]
     package = root / "gen" / config / sources.PACKAGE_FILE
     return [*command, str(package), *map(str, design(root))]
 

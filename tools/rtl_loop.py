@@ -1,8 +1,8 @@
 """The loop of someone who edits one RTL module: `python -m tools.rtl_loop MODULE [ARGUMENTS]`.
 
-What comes in: a module's name. What goes out: its lint findings and its unit tests' results, and a
-last line that says what was not run. Further arguments go to pytest. A module without a unit test of its own is tested through the
-nearest modules that instantiate it.
+What comes in: a module's name, and arguments for pytest. What goes out: its lint findings, its unit
+tests' results, and a last line that says what was not run. A module without a unit test of its own
+is tested through the nearest modules that instantiate it.
 """
 
 from __future__ import annotations

@@ -3,3 +3,13 @@ npu_act_mem.sv
 npu_acc_mem.sv
 npu_wgt_mem.sv
 npu_par_mem.sv
+npu_fp_from_int.sv
+npu_fp_mul.sv
+npu_fp_add.sv
+npu_fp_round.sv
+npu_vector_pkg.sv
+npu_vector_decode.sv
+npu_vector_walk.sv
+npu_vector_reduce.sv
+npu_requant.sv
+npu_vector.sv

@@ -25,9 +25,27 @@ module fp_bench #(
   end
 
   for (genvar i = 0; i < Units; i++) begin : gen_units
-    npu_fp_from_int u_from_int (.en_i, .value_i(a_q[i]), .float_o(from_int_o[i]));
-    npu_fp_mul u_mul (.en_i, .a_i(a_q[i]), .b_i(b_q[i]), .product_o(mul_o[i]));
-    npu_fp_add u_add (.en_i, .a_i(a_q[i]), .b_i(b_q[i]), .sum_o(add_o[i]));
-    npu_fp_round u_round (.en_i, .float_i(a_q[i]), .value_o(round_o[i]));
+    npu_fp_from_int u_from_int (
+      .en_i,
+      .value_i(a_q[i]),
+      .float_o(from_int_o[i])
+    );
+    npu_fp_mul u_mul (
+      .en_i,
+      .a_i(a_q[i]),
+      .b_i(b_q[i]),
+      .product_o(mul_o[i])
+    );
+    npu_fp_add u_add (
+      .en_i,
+      .a_i  (a_q[i]),
+      .b_i  (b_q[i]),
+      .sum_o(add_o[i])
+    );
+    npu_fp_round u_round (
+      .en_i,
+      .float_i(a_q[i]),
+      .value_o(round_o[i])
+    );
   end
 endmodule

@@ -1,0 +1,203 @@
+"""Random jobs of the vector engine, and what they write, computed with NumPy's float32.
+
+What comes in: a generator and a configuration. What goes out: field values, and the rows that an
+instruction writes, in order. It knows the instruction table's text and none of the RTL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accelsim.spec.config import Config
+from accelsim.spec.encoding import check, encode
+
+F32 = NDArray[np.float32]
+I64 = NDArray[np.int64]
+Values = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """On-chip memories: act (rows, lanes) int8, acc (2, rows, lanes) int32, par uint32 bits."""
+
+    act: NDArray[np.int8]
+    acc: NDArray[np.int32]
+    par: NDArray[np.uint32]
+
+
+def random_memories(rng: np.random.Generator, config: Config) -> Memories:
+    """Full-range activations; accumulators of every size; parameter words of every kind."""
+    act = rng.integers(-128, 128, (config.act_rows, config.lanes), dtype=np.int8)
+    acc = rng.integers(-(1 << 31), 1 << 31, (2, config.acc_rows, config.lanes))
+    acc >>= rng.integers(0, 31, acc.shape)
+    return Memories(act, acc.astype(np.int32), random_parameters(rng, config))
+
+
+def random_parameters(rng: np.random.Generator, config: Config) -> NDArray[np.uint32]:
+    """Words that are legal multipliers (so biases are wild): usual, powers of two, far out."""
+    shape = (config.par_rows, config.lanes)
+    exponent = np.select(
+        [rng.random(shape) < 0.7, rng.random(shape) < 0.5],
+        [rng.integers(-12, 2, shape), rng.integers(-40, 40, shape)],
+        rng.integers(-100, 100, shape),
+    )
+    fraction = rng.integers(0, 1 << 23, shape) * (rng.random(shape) < 0.8)
+    return ((exponent + 127) << 23 | fraction).astype(np.uint32)
+
+
+def small(rng: np.random.Generator, high: int) -> int:
+    """1 to `high`, small more often."""
+    return int(rng.integers(1, rng.integers(1, high + 1) + 1))
+
+
+def strides(rng: np.random.Generator, prefix: str, rows: int) -> Values:
+    """Base and strides somewhere in a memory; sometimes 0, so that rows coincide."""
+    names = ("row_stride", "col_stride", "block_stride")
+    values = {f"{prefix}_{n}": int(rng.integers(0, rows // 8)) for n in names}
+    return {f"{prefix}_base": int(rng.integers(0, rows // 2)), **values}
+
+
+def common(rng: np.random.Generator, config: Config) -> Values:
+    """Fields that all three instructions have."""
+    low, high = sorted(int(x) for x in rng.integers(-128, 128, 2))
+    if rng.random() < 0.5:
+        low, high = -128, 127
+    return {
+        **strides(rng, "dst", config.act_rows),
+        "out_h": small(rng, 5),
+        "out_w": small(rng, 6),
+        "blocks": small(rng, 3),
+        "tail": int(rng.integers(1, config.lanes + 1)),
+        "par_base": int(rng.integers(0, 8)),
+        "par_stride": int(rng.integers(0, 5)),
+        "zero_point": int(rng.integers(-128, 128)),
+        "clamp_min": low,
+        "clamp_max": high if rng.random() < 0.9 else low - 1 if low > -128 else 5,
+    }
+
+
+def random_drain(rng: np.random.Generator, config: Config) -> Values:
+    """A DRAIN, legal or not."""
+    base = int(rng.integers(0, config.acc_rows // 2))
+    return {**common(rng, config), "acc_bank": int(rng.integers(2)), "acc_base": base}
+
+
+def random_pool(rng: np.random.Generator, config: Config) -> Values:
+    """A POOL: mostly usual windows, sometimes with padding and steps as far as they go."""
+    far = rng.random() < 0.2
+    ends = (1, 6) if not far else (1, 32)
+    pair = ("h", "w")
+    values = {f"{n}_{x}": int(rng.integers(*ends)) for n in ("stride", "dilation") for x in pair}
+    values |= {f"origin_{x}": int(rng.integers(-2048, 2048) if far else rng.integers(-4, 3))
+               for x in pair}  # fmt: skip
+    return {
+        **common(rng, config),
+        **strides(rng, "in", config.act_rows),
+        **values,
+        **{f"kernel_{x}": small(rng, 4) for x in pair},
+        **{f"in_{x}": small(rng, 4000 if far else 8) for x in pair},
+        "sum": int(rng.integers(2)),
+        "input_zero_point": int(rng.integers(-128, 128)),
+        **({"in_row_stride": 0, "in_col_stride": 0} if far else {}),
+    }
+
+
+def random_add(rng: np.random.Generator, config: Config) -> Values:
+    """An ADD, legal or not."""
+    operands = {**strides(rng, "a", config.act_rows), **strides(rng, "b", config.act_rows)}
+    points = {f"{x}_zero_point": int(rng.integers(-128, 128)) for x in "ab"}
+    return {**common(rng, config), **operands, **points}
+
+
+MAKERS: dict[str, Callable[[np.random.Generator, Config], Values]] = {
+    "drain": random_drain,
+    "pool": random_pool,
+    "add": random_add,
+}
+
+
+def random_job(rng: np.random.Generator, config: Config, name: str) -> tuple[Values, int]:
+    """Legal fields and the encoded instruction."""
+    while True:
+        values = MAKERS[name](rng, config)
+        words = encode(name, values, config)
+        if check(words, config) is None:
+            return values, int.from_bytes(words.astype("<u4").tobytes(), "little")
+
+
+def rows_written(name: str, v: Values, memories: Memories) -> list[tuple[int, bytes]]:
+    """Each row that the instruction writes and its bytes, in order."""
+    lanes = memories.act.shape[1]
+    result = []
+    for block, h, w in walk(v["blocks"], v["out_h"], v["out_w"]):
+        row = v["dst_base"] + h * v["dst_row_stride"] + w * v["dst_col_stride"]
+        row += block * v["dst_block_stride"]
+        par = memories.par[v["par_base"] + block * v["par_stride"] :]
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = SOURCES[name](v, memories, par, block, h, w)
+        out = np.minimum(np.maximum(scaled, v["clamp_min"]), v["clamp_max"]).astype(np.int8)
+        if block == v["blocks"] - 1:
+            out[np.arange(lanes) >= v["tail"]] = 0
+        result.append((row, out.tobytes()))
+    return result
+
+
+def walk(*counts: int) -> Iterator[tuple[int, ...]]:
+    """Indices, the last innermost."""
+    return iter(np.ndindex(*counts))
+
+
+def requantize(value: I64, bias: NDArray[np.uint32], multiplier: NDArray[np.uint32]) -> I64:
+    """round(float32(value + bias, modulo 2^32) · multiplier), saturated to int32."""
+    total = (value + bias.view(np.int32)).astype(np.int32)
+    return saturate(total.astype(np.float32) * multiplier.view(np.float32))
+
+
+def saturate(value: F32) -> I64:
+    """Half-even rounding to int32."""
+    return np.clip(np.rint(value).astype(np.float64), -(2**31), 2**31 - 1).astype(np.int64)
+
+
+def drain(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
+    """One row of a DRAIN before the clamp."""
+    block, h, w = at
+    row = v["acc_base"] + (block * v["out_h"] + h) * v["out_w"] + w
+    value = m.acc[v["acc_bank"], row].astype(np.int64)
+    return requantize(value, par[0], par[1]) + v["zero_point"]
+
+
+def pool(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
+    """One row of a POOL before the clamp."""
+    block, h, w = at
+    elements = []
+    for kh, kw in walk(v["kernel_h"], v["kernel_w"]):
+        y = v["origin_h"] + h * v["stride_h"] + kh * v["dilation_h"]
+        x = v["origin_w"] + w * v["stride_w"] + kw * v["dilation_w"]
+        if 0 <= y < v["in_h"] and 0 <= x < v["in_w"]:
+            row = v["in_base"] + y * v["in_row_stride"] + x * v["in_col_stride"]
+            elements.append(m.act[row + block * v["in_block_stride"]].astype(np.int64))
+    window = np.array(elements).reshape(len(elements), m.act.shape[1])
+    if not v["sum"]:
+        return np.max(window, axis=0, initial=-128).astype(np.int64)
+    total = (window - v["input_zero_point"]).sum(axis=0).astype(np.int64)
+    return requantize(total, par[0], par[1]) + v["zero_point"]
+
+
+def add(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
+    """One row of an ADD before the clamp."""
+    block, h, w = at
+
+    def operand(x: str, scale: NDArray[np.uint32]) -> F32:
+        row = v[f"{x}_base"] + h * v[f"{x}_row_stride"] + w * v[f"{x}_col_stride"]
+        element = m.act[row + block * v[f"{x}_block_stride"]].astype(np.int64)
+        return (element - v[f"{x}_zero_point"]).astype(np.float32) * scale.view(np.float32)
+
+    total = operand("a", par[0]) + operand("b", par[1])
+    return saturate(total * par[2].view(np.float32)) + v["zero_point"]
+
+
+SOURCES: dict[str, Callable[..., I64]] = {"drain": drain, "pool": pool, "add": add}

@@ -178,9 +178,8 @@ def _matrix_step(
     lanes = builder.config.lanes
     piece, block0, base = source
     height, width, blocks = out.shape
-    key = (job.index, p, out.blocks)
-    wgt_base, missing = builder.weights.take(key)
     chunk, groups_w, wide = _weights(job, p, out)
+    wgt_base, missing = builder.weights.take((job.index, p, out.blocks, wide))
     if missing:
         unit.weights.append(builder.load_constant(chunk, 1, wgt_base, job.index, tile))
     values = {

@@ -22,6 +22,7 @@ from accelsim.artifacts import SourceModel
 from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize import names as naming
+from accelsim.quantize.float_graph import float_graph
 
 ENGINE = "qnnpack"
 
@@ -69,34 +70,11 @@ def quantize_fx(source: SourceModel, per_channel: bool, observer: str) -> FxQuan
     with warnings.catch_warnings(), qnnpack_engine(), torch.no_grad():
         warnings.simplefilter("ignore")
         module = copy.deepcopy(source.float_module).eval()
-        float_graph, user_names = _trace(module, source.name)
+        module, graph, user_names = float_graph(module, source.name)
         examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
         prepared = _prepare(module, examples, source.name, per_channel, observer)
         _calibrate(prepared, source, examples)
-        return _convert(prepared, float_graph, user_names, source.name)
-
-
-def _trace(module: nn.Module, model: str) -> tuple[fx.Graph, dict[str, str]]:
-    from torch.ao.quantization.fx.tracer import QuantizationTracer
-
-    tracer = QuantizationTracer([], [])
-    try:
-        graph = tracer.trace(module)
-    except Exception as error:  # whatever the user's forward raises on symbolic values
-        raise ModelError(
-            f"model {model} cannot be traced: {reason(error)}; its forward must not depend on "
-            "tensor values"
-        ) from error
-    if isinstance(module, fx.GraphModule):
-        given = {
-            node.name: node.meta["user_name"]
-            for node in module.graph.nodes
-            if "user_name" in node.meta
-        }
-        for node in graph.nodes:
-            if node.name in given:
-                node.meta["user_name"] = given[node.name]
-    return graph, naming.traced_names(graph, tracer.node_name_to_scope)
+        return _convert(prepared, graph, user_names, source.name)
 
 
 def _prepare(
@@ -151,7 +129,7 @@ def _calibrate(
 
 
 def _convert(
-    prepared: fx.GraphModule, float_graph: fx.Graph, user_names: dict[str, str], model: str
+    prepared: fx.GraphModule, graph: fx.Graph, user_names: dict[str, str], model: str
 ) -> FxQuantized:
     from torch.ao.quantization import quantize_fx as api
 
@@ -161,7 +139,7 @@ def _convert(
     except Exception as error:  # torch raises many kinds here
         raise ModelError(f"model {model} cannot be converted: {reason(error)}") from error
     kept = [node.name for node in reference.graph.nodes]
-    members = naming.fused_members(float_graph, user_names, kept)
+    members = naming.fused_members(graph, user_names, kept)
     layer_names = naming.group_names(
         reference.graph,
         reference,

@@ -14,10 +14,13 @@ from torch import fx
 
 from accelsim.artifacts import QuantizedModel
 from accelsim.errors import ModelError
+from accelsim.importer.reasons import reason
 from accelsim.quantize.fx_graph import FxQuantized, qnnpack_engine
-from accelsim.quantize.names import is_quantize, operator_name
+from accelsim.quantize.names import is_activation_quantize, operator_name
 
 __all__ = ["label_layers", "qnnpack_engine", "torch_layer_outputs", "torch_layers"]
+
+_Key = tuple[tuple[int, ...], float, int]  # shape, scale, zero point
 
 _KEY = "accelsim_layer"
 _CLAMPS = frozenset({"hardtanh", "relu6", "clamp", "clip", "clamp_min", "clamp_max"})
@@ -44,41 +47,58 @@ def _record(module: fx.GraphModule, inputs: tuple[NDArray[Any], ...]) -> dict[fx
     return recorder.values
 
 
-def _is_quantized(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_quantized
-
-
 def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...], model: str) -> None:
     """Write each layer's name into the metadata of the int8 graph's node that produces it.
 
-    Both graphs come from one prepared graph in one order; scale, zero point and shape of every pair
-    are compared, so that a wrong pairing cannot pass.
+    Both graphs come from one prepared graph in one order. A layer whose shape, scale or zero point
+    differs between the two (PyTorch's addition of a number picks its own) gets no node: it has no
+    PyTorch golden.
 
     Raises:
-        ModelError: the graphs do not match.
+        ModelError: PyTorch cannot run its own int8 graph.
     """
-    values = _record(quantized.int8, inputs)
-    nodes = [node for node in quantized.int8.graph.nodes if _is_quantized(values.get(node))]
-    expected = [node for node in quantized.reference.graph.nodes if is_quantize(node)]
-    shapes = _record(quantized.reference, inputs)
-    for node, reference in zip(nodes, expected, strict=False):
-        value = values[node]
-        same = tuple(value.shape) == tuple(shapes[reference].shape) and _qparams(
-            value
-        ) == _reference_qparams(reference, shapes)
-        if not same:
-            raise ModelError(
-                f"model {model}: int8 node '{node.name}' does not match '{reference.name}' of the "
-                "reference graph; PyTorch quantized the two differently"
-            )
-    if len(nodes) != len(expected):
-        raise ModelError(
-            f"model {model}: PyTorch's int8 graph has {len(nodes)} quantized values and its "
-            f"reference graph {len(expected)}"
-        )
-    for node, name in zip(nodes, quantized.names.quantized, strict=True):
-        node.meta[_KEY] = name.name
     _make_clamps_contiguous(quantized.int8)
+    try:
+        values = _record(quantized.int8, inputs)
+    except Exception as error:  # torch raises many kinds here
+        raise ModelError(f"PyTorch cannot run model {model} in int8: {reason(error)}") from error
+    expected_values = _record(quantized.reference, inputs)
+    nodes = [node for node in quantized.int8.graph.nodes if _is_layer_output(node, values)]
+    expected = [
+        node
+        for node in quantized.reference.graph.nodes
+        if is_activation_quantize(node, lambda source: source.op == "get_attr")
+    ]
+    keys = [_key(values[node]) for node in nodes]
+    expected_keys = [_reference_key(node, expected_values) for node in expected]
+    for position, name in enumerate(quantized.names.quantized):
+        key = expected_keys[position]
+        if len(keys) == len(expected_keys):
+            match = position
+        elif keys.count(key) == 1 and expected_keys.count(key) == 1:
+            match = keys.index(key)
+        else:
+            continue
+        if keys[match] == key:
+            nodes[match].meta[_KEY] = name.name
+
+
+def _is_layer_output(node: fx.Node, values: dict[fx.Node, Any]) -> bool:
+    """Whether a node computes a quantized tensor; reordering and quantized weights do not count."""
+    value = values.get(node)
+    constant = all(source.op == "get_attr" for source in node.all_input_nodes)
+    computed = isinstance(value, torch.Tensor) and value.is_quantized and not constant
+    return computed and node.target != "contiguous"
+
+
+def _key(value: torch.Tensor) -> _Key:
+    return tuple(value.shape), float(np.float32(value.q_scale())), int(value.q_zero_point())
+
+
+def _reference_key(node: fx.Node, values: dict[fx.Node, Any]) -> _Key:
+    arguments: list[Any] = list(node.args)
+    scale, zero = (values[a] if isinstance(a, fx.Node) else a for a in arguments[1:3])
+    return tuple(values[node].shape), float(np.float32(float(scale))), int(zero)
 
 
 def _make_clamps_contiguous(module: fx.GraphModule) -> None:
@@ -98,16 +118,6 @@ def _make_clamps_contiguous(module: fx.GraphModule) -> None:
                 ordered = module.graph.call_method("contiguous", (node.args[0],))
             node.args = (ordered, *node.args[1:])
     module.recompile()
-
-
-def _qparams(value: torch.Tensor) -> tuple[float, int]:
-    return float(np.float32(value.q_scale())), int(value.q_zero_point())
-
-
-def _reference_qparams(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[float, int]:
-    arguments: list[Any] = list(node.args)
-    scale, zero = (values[a] if isinstance(a, fx.Node) else a for a in arguments[1:3])
-    return float(np.float32(float(scale))), int(zero)
 
 
 def torch_layers(model: QuantizedModel) -> dict[str, fx.Node]:

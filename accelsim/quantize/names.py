@@ -20,6 +20,7 @@ _ACTIVATIONS = frozenset(
     {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "clip", "dropout", "alias"}
     | {"detach", "clone", "contiguous"}
 )
+_SHAPE_READS = frozenset({"getattr", "getitem", "size", "dim", "shape", "sym_size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,11 @@ def is_quantize(node: fx.Node) -> bool:
     return _decomposed(node, "quantize_per_")
 
 
+def is_activation_quantize(node: fx.Node, is_constant: Callable[[fx.Node], bool]) -> bool:
+    """Whether the node quantizes something computed, and no weight."""
+    return is_quantize(node) and not is_constant(node.all_input_nodes[0])
+
+
 def is_dequantize(node: fx.Node) -> bool:
     """Whether the node is a quantized_decomposed dequantize of any kind and overload."""
     return _decomposed(node, "dequantize_per_")
@@ -131,7 +137,7 @@ def group_names(
     producer: dict[fx.Node, str] = {}
     tail: LayerName | None = None
     for node in graph.nodes:
-        if is_quantize(node) and not is_constant(node.args[0]):
+        if is_activation_quantize(node, is_constant):
             group = _operators_before(node, seen, is_constant)
             name = _named(group, module, name_of, members_of, unique)
             if name is None:
@@ -182,7 +188,8 @@ def _named(
         return None
     computing = [node for node in group if not _is_activation(node, module)]
     anchor = (computing or group)[-1]
-    members = tuple(dict.fromkeys(name for node in group for name in members_of(node)))
+    shown = [node for node in group if operator_name(node.target) not in _SHAPE_READS] or group
+    members = tuple(dict.fromkeys(name for node in shown for name in members_of(node)))
     return LayerName(unique.take(name_of(anchor)), members, group[-1].name)
 
 
@@ -199,13 +206,16 @@ def exported_names(program: torch.export.ExportedProgram) -> LayerNames:
     parameters = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     unique = UniqueNames(str(name) for name in user_inputs)
     names: dict[fx.Node, str] = {}
+    first: dict[str, str] = {}  # module path → the operator that has its plain name
 
     def is_constant(node: fx.Node) -> bool:
         return node.op == "get_attr" or (node.op == "placeholder" and node.name not in user_inputs)
 
     for node in program.graph.nodes:
         if node.op == "call_function" and not is_quantize(node) and not is_dequantize(node):
-            names[node] = unique.take(_exported_name(node, parameters))
+            plain, own = _exported_name(node, parameters), operator_name(node.target)
+            fused = first.setdefault(plain, own) != own  # a ReLU inside a fused convolution
+            names[node] = unique.take(f"{plain}/{own}" if fused else plain)
     return group_names(
         program.graph,
         program.graph_module,

@@ -1,0 +1,117 @@
+"""The float module in a form that FX quantization gets right.
+
+What comes in: a float module. What goes out: a module that computes the same, its graph, and the
+user's names of its operators. It must not know observers or dtypes.
+
+FX keeps one output scale for a module that is called twice, and fuses both calls when one is
+followed by ReLU: a second call gets a copy of its own. Dropout and identity do nothing in eval mode
+and would become layers: they are bypassed. Quantized convolutions take no padding="same": it
+becomes numbers."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import fx, nn
+
+from accelsim.errors import ModelError
+from accelsim.importer.reasons import reason
+from accelsim.quantize.names import operator_name, traced_names
+
+_BYPASSED = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity)
+
+
+def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dict[str, str]]:
+    """Trace and repair.
+
+    Args:
+        module: in eval mode; changed in place where a padding is "same".
+        model: the user's name of the model, for errors.
+
+    Returns:
+        The module to quantize, its graph as FX quantization will trace it, and the user's name of
+        each operator of that graph by fx name.
+
+    Raises:
+        ModelError: not traceable, or "same" padding that differs between two sides.
+    """
+    _number_same_padding(module, model)
+    graph, scopes = _trace(module, model)
+    names = traced_names(graph, scopes)
+    bypassed = _bypass(graph, module)
+    unshared = _unshare(graph, module, names)
+    if not (bypassed or unshared):
+        return module, graph, names
+    repaired = fx.GraphModule(module, graph)
+    retraced, _ = _trace(repaired, model)
+    pairs = list(zip(repaired.graph.nodes, retraced.nodes, strict=True))
+    renamed = {new.name: names[old.name] for old, new in pairs if old.name in names}
+    return repaired, retraced, renamed
+
+
+def _trace(module: nn.Module, model: str) -> tuple[fx.Graph, dict[str, tuple[str, Any]]]:
+    from torch.ao.quantization.fx.tracer import QuantizationTracer
+
+    tracer = QuantizationTracer([], [])
+    try:
+        graph = tracer.trace(module)
+    except Exception as error:  # whatever the user's forward raises on symbolic values
+        raise ModelError(
+            f"model {model} cannot be traced: {reason(error)}; its forward must not depend on "
+            "tensor values"
+        ) from error
+    if isinstance(module, fx.GraphModule):
+        for old, new in zip(module.graph.nodes, graph.nodes, strict=False):
+            if old.op == new.op and "user_name" in old.meta:
+                new.meta["user_name"] = old.meta["user_name"]
+    return graph, tracer.node_name_to_scope
+
+
+def _number_same_padding(module: nn.Module, model: str) -> None:
+    for name, layer in module.named_modules():
+        if not isinstance(layer, nn.Conv2d) or not isinstance(layer.padding, str):
+            continue
+        total = [0, 0]
+        if layer.padding == "same":
+            sizes = zip(layer.kernel_size, layer.dilation, strict=True)
+            total = [gap * (size - 1) for size, gap in sizes]
+        if any(amount % 2 for amount in total):
+            raise ModelError(
+                f"convolution '{name}' of {model} has padding='same' with an even kernel, which "
+                "PyTorch cannot quantize; pad explicitly"
+            )
+        layer.padding = (total[0] // 2, total[1] // 2)
+
+
+def _bypass(graph: fx.Graph, module: nn.Module) -> bool:
+    found = False
+    for node in list(graph.nodes):
+        if node.op == "call_module":
+            skipped = isinstance(module.get_submodule(str(node.target)), _BYPASSED)
+        else:
+            skipped = node.op == "call_function" and operator_name(node.target) == "dropout"
+        if skipped and isinstance(node.args[0], fx.Node):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+            found = True
+    return found
+
+
+def _unshare(graph: fx.Graph, module: nn.Module, names: dict[str, str]) -> bool:
+    """Give each further call of a module with weights a copy, at the path that is its name."""
+    called: set[str] = set()
+    found = False
+    for node in graph.nodes:
+        if node.op != "call_module":
+            continue
+        target = str(node.target)
+        layer = module.get_submodule(target)
+        if target in called and next(layer.parameters(), None) is not None:
+            path = names[node.name]
+            outer, _, last = path.rpartition(".")
+            module.get_submodule(outer).add_module(last, copy.deepcopy(layer))
+            node.target = path
+            found = True
+        called.add(target)
+    return found

@@ -1,8 +1,8 @@
 """BYOC: a partitioned module → a library that runs its regions on a backend, the rest on the CPU.
 
-What comes in: a `QuantizedModel` and a configuration. What goes out: a `CompiledModel`, an exported
-library, and in the process that loads it a launch function. It must not know any backend: who runs a
-library calls `set_backend` first.
+What comes in: a `QuantizedModel` and a configuration. What goes out: a `CompiledModel`, an
+exported library, and in the process that loads it a launch function. It must not know any
+backend: who runs a library calls `set_backend` first.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def run_codegen(module: Any, payloads: Mapping[str, bytes]) -> Any:
 
 def _generate(functions: Sequence[Any], options: Mapping[str, Any], _: Any) -> list[Any]:
     """One C source module for each function."""
-    payloads = options["payloads"] if "payloads" in options else {}
+    payloads = options.get("payloads", {})
     create = tvm.get_global_func("runtime.CSourceModuleCreate")
     modules = []
     for function in functions:

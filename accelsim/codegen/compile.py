@@ -1,12 +1,12 @@
 """A quantized model → regions, programs and an executable that can be exported.
 
-What comes in: a `QuantizedModel` and a configuration. What goes out: a `CompiledModel`. Backends are
-not known here: the process that runs the library chooses one.
+What comes in: a `QuantizedModel` and a configuration. What goes out: a `CompiledModel`. Backends
+are not known here: the process that runs the library chooses one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class CompiledModel:
     regions: tuple[Region, ...]
     programs: tuple[Program, ...]
     host_ops: tuple[HostOp, ...]
+    qdq_layers: Mapping[str, tuple[str, ...]]  # layer of a region → the QDQ layers fused into it
     module: Any  # the partitioned tvm.IRModule
     executable: Any  # relax executable; `export_library` turns it into a file that can be run
 
@@ -78,6 +79,7 @@ def compile_model(
         regions=regions,
         programs=programs,
         host_ops=legalized.host_ops,
+        qdq_layers=legalized.layers,
         module=stages.merged,
         executable=relax.build(generated, target=TARGET),
     )

@@ -1,7 +1,7 @@
 """The C source of a region's function in an exported library.
 
-What comes in: a symbol and a payload. What goes out: C text whose function hands the payload and its
-tensors to the launch function of the process. It must not know what a payload means.
+What comes in: a symbol and a payload. What goes out: C text whose function hands the payload and
+its tensors to the launch function of the process. It must not know what a payload means.
 """
 
 from __future__ import annotations

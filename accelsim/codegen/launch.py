@@ -1,8 +1,8 @@
 """The launch function: what a library calls to run a region on a backend.
 
-What comes in: a program's bytes and the region's tensors in the graph's layout, NCHW int8. What goes
-out: the output tensors, filled. It must not know TVM beyond its function interface, nor which
-backend it has.
+What comes in: a program's bytes and the region's tensors in the graph's layout, NCHW int8. What
+goes out: the output tensors, filled. It must not know TVM beyond its function interface, nor
+which backend it has.
 """
 
 from __future__ import annotations

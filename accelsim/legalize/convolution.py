@@ -126,10 +126,7 @@ def _weight_of(graph: Graph, expr: Any, name: str) -> _Weight | Rejection:
     )
 
 
-def _linear(
-    frame: Frame, core: Node, weight: _Weight, bias: F32 | None
-) -> IntegerOp | Rejection:
-    graph = frame.graph
+def _linear(frame: Frame, core: Node, weight: _Weight, bias: F32 | None) -> IntegerOp | Rejection:
     leaf, flattened = _flattened_leaf(frame, core.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
@@ -155,7 +152,8 @@ def _linear(
 
 def _flattened_leaf(frame: Frame, expr: Any) -> tuple[Leaf | None, tuple[str, ...]]:
     """The activation behind a linear layer's flatten, and the names of absorbed layers."""
-    graph, names = frame.graph, []
+    graph = frame.graph
+    names: list[str] = []
     while True:
         node = graph.producer(expr)
         if node is not None and node.op in ("relax.reshape", "relax.flatten"):
@@ -221,8 +219,9 @@ def _without_groups(weight: _Weight, groups: int) -> I8:
     dense = np.full(shape, weight.zero_point, dtype=np.int8)
     rows = outputs // groups
     for group in range(groups):
-        out, inner = slice(group * rows, (group + 1) * rows), slice(
-            group * per_group, (group + 1) * per_group
+        out, inner = (
+            slice(group * rows, (group + 1) * rows),
+            slice(group * per_group, (group + 1) * per_group),
         )
         dense[out, inner] = weight.values[out]
     return dense

@@ -1,8 +1,8 @@
 """The legalized form: an integer operator as one `call_tir` whose arguments say everything.
 
-What comes in: integer operators. What goes out: the constant arguments of their calls, and back from
-a call's name and constants to a `LayerOp`. Passes keep a call's callee name and arguments and nothing
-else, so all parameters travel as constants:
+What comes in: integer operators. What goes out: the constant arguments of their calls, and back
+from a call's name and constants to a `LayerOp`. Passes keep a call's callee name and arguments
+and nothing else, so all parameters travel as constants:
 
     conv2d, depthwise_conv2d, linear   x, weight (OIHW), bias, multiplier, parameters, scales
     add                                a, b, parameters, scales
@@ -62,6 +62,7 @@ def constants_of(op: IntegerOp) -> tuple[np.ndarray, ...]:
         dtype=np.float32,
     )
     compute = op.compute
+    values: tuple[int, ...]
     if compute is None:
         return _parameters(op.input_quantization[0].int8_zero_point), scales
     if isinstance(compute, Add):

@@ -1,7 +1,7 @@
 """Float islands between dequantize and quantize, read as integer operators.
 
-What comes in: a `Graph`. What goes out: for each quantized variable an `IntegerOp`, or a `Rejection`
-that says why its island stays on the host. It must not know how a module is written.
+What comes in: a `Graph`. What goes out: for each quantized variable an `IntegerOp`, or a
+`Rejection` that says why its island stays on the host. It must not know how a module is written.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from accelsim.artifacts import Conv2d, Pool2d, Requantize
+from accelsim.artifacts import Add, LayerOp, Pool2d
 from accelsim.errors import ModelError
 from accelsim.legalize import arithmetic, convolution, pooling
 from accelsim.legalize.graph import Graph, Node
-from accelsim.legalize.operators import IntegerOp, Quantization, Rejection
+from accelsim.legalize.operators import IntegerOp, Rejection
 from accelsim.legalize.qnnpack import clamp_limits
 
 _QUANTIZE = "relax.quantize"
@@ -116,13 +114,6 @@ def _absorb_clamp(graph: Graph, op: IntegerOp, operators: dict[Any, IntegerOp]) 
         return op
     shift = op.quantization.shift
     low, high = (limit - shift for limit in op.quantization.limits)
-    compute = source.compute
-    if isinstance(compute, Conv2d):
-        compute = replace(compute, requantize=_narrow(compute.requantize, low, high))
-    elif isinstance(compute, Pool2d) and compute.requantize is not None:
-        compute = replace(compute, requantize=_narrow(compute.requantize, low, high))
-    else:
-        compute = replace(compute, **_intersection(compute.clamp_min, compute.clamp_max, low, high))
     del operators[source.output]
     return replace(
         source,
@@ -130,19 +121,26 @@ def _absorb_clamp(graph: Graph, op: IntegerOp, operators: dict[Any, IntegerOp]) 
         layers=source.layers + op.layers,
         output=op.output,
         quantization=op.quantization,
-        compute=compute,
+        compute=_narrowed(source.compute, low, high),
     )
 
 
-def _narrow(requantize: Requantize, low: int, high: int) -> Requantize:
-    return replace(
-        requantize, **_intersection(requantize.clamp_min, requantize.clamp_max, low, high)
-    )
+def _narrowed(compute: LayerOp, low: int, high: int) -> LayerOp:
+    """`compute` with its result clamped once more."""
+    if isinstance(compute, Add):
+        limits = _one_clamp(compute.clamp_min, compute.clamp_max, low, high)
+        return replace(compute, clamp_min=limits[0], clamp_max=limits[1])
+    if isinstance(compute, Pool2d) and compute.requantize is None:
+        limits = _one_clamp(compute.clamp_min, compute.clamp_max, low, high)
+        return replace(compute, clamp_min=limits[0], clamp_max=limits[1])
+    requantize = compute.requantize
+    if requantize is None:
+        raise TypeError(f"{type(compute).__name__} has no limits to narrow")
+    limits = _one_clamp(requantize.clamp_min, requantize.clamp_max, low, high)
+    narrowed = replace(requantize, clamp_min=limits[0], clamp_max=limits[1])
+    return replace(compute, requantize=narrowed)
 
 
-def _intersection(inner_low: int, inner_high: int, low: int, high: int) -> dict[str, int]:
+def _one_clamp(inner_low: int, inner_high: int, low: int, high: int) -> tuple[int, int]:
     """clamp(clamp(x, inner), outer) as one clamp; the outer one wins where they are disjoint."""
-    return {
-        "clamp_min": int(np.clip(inner_low, low, high)),
-        "clamp_max": int(np.clip(inner_high, low, high)),
-    }
+    return min(max(inner_low, low), high), min(max(inner_high, low), high)

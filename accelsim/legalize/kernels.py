@@ -1,8 +1,8 @@
 """Tensor expressions of the integer operators, so that a legalized module runs on a CPU.
 
-What comes in: placeholders and an `IntegerOp`. What goes out: a tensor expression whose arguments are
-those of `legalize.form`. Values only: data layout is the graph's NCHW. It must not know Relax.
-Zero points and limits are read from the parameters, so that equal shapes share one PrimFunc.
+What comes in: placeholders and an `IntegerOp`. What goes out: a tensor expression whose arguments
+are those of `legalize.form`, in the graph's NCHW layout. It must not know Relax. Zero points and
+limits are read from the parameters, so that equal shapes share one PrimFunc.
 """
 
 from __future__ import annotations
@@ -52,12 +52,18 @@ def _at(x: Any, index: Sequence[Any]) -> Expression:
     return x(*full[:rank])
 
 
+def _four(values: Sequence[Any], missing: int = 1) -> tuple[Any, Any, Any, Any]:
+    """(n, c, h, w) of (n, c, …), with `missing` for absent spatial axes."""
+    height, width = (values[2], values[3]) if len(values) == 4 else (missing, missing)
+    return values[0], values[1], height, width
+
+
 def _requantized(value: Expression, multiplier: Expression, parameters: Any, at: int) -> Expression:
     """int32 → int8, the `fp32` mode; zero point and limits are parameters[at:at + 3].
 
     The zero point is added after the clamp, where every value is exact in float32.
     """
-    zero_point, low, high = (parameters[at + offset] for offset in range(3))
+    zero_point, low, high = parameters[at], parameters[at + 1], parameters[at + 2]
     scaled = tirx.nearbyint(value.astype("float32") * multiplier)
     return _clamped(scaled, zero_point, low, high)
 
@@ -72,7 +78,7 @@ def _clamped(
 
 def _padded(x: Any, padding: Sequence[int], dtype: str, fill: Any, offset: Any) -> Any:
     """(n, c, h, w) with `x - offset` inside and `fill` in the padding, of `dtype`."""
-    n, c, height, width = (*x.shape, *[1] * (4 - len(x.shape)))
+    n, c, height, width = _four(x.shape)
     top, left, bottom, right = padding
 
     def element(image: Any, channel: Any, row: Any, column: Any) -> Expression:
@@ -107,7 +113,10 @@ def _convolution(op: IntegerOp, compute: Conv2d, arguments: Sequence[Any]) -> An
     def product(image: Any, out: Any, row: Any, column: Any) -> Expression:
         source = out if compute.depthwise else channel
         activation = padded(
-            image, source, row * stride_h + tap_h * dilation_h, column * stride_w + tap_w * dilation_w
+            image,
+            source,
+            row * stride_h + tap_h * dilation_h,
+            column * stride_w + tap_w * dilation_w,
         )
         factor = centred(out, channel, tap_h, tap_w)
         return te.sum(
@@ -154,7 +163,7 @@ def _window(op: IntegerOp, compute: Pool2d, padded: Any, reduce: Any, name: str)
     stride_h, stride_w = compute.stride
 
     def element(*index: Any) -> Expression:
-        image, channel, row, column = (*index, *[0] * (4 - len(index)))
+        image, channel, row, column = _four(index, 0)
         value = padded(image, channel, row * stride_h + tap_h, column * stride_w + tap_w)
         return reduce(value, axis=[tap_h, tap_w])
 

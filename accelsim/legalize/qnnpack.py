@@ -40,9 +40,7 @@ def convolution_multiplier(
     return np.asarray(product * (np.float32(1.0) / np.float32(output_scale)), dtype=np.float32)
 
 
-def average_multiplier(
-    input_scale: np.float32, output_scale: np.float32, count: int
-) -> np.float32:
+def average_multiplier(input_scale: np.float32, output_scale: np.float32, count: int) -> np.float32:
     """input_scale / (output_scale · count): of an average pool, and of a plain requantization."""
     return np.float32(np.float32(input_scale) / (np.float32(output_scale) * np.float32(count)))
 

@@ -1,7 +1,7 @@
 """The legalized module: integer operators as named PrimFuncs, the rest as it was.
 
-What comes in: a graph and its islands. What goes out: a module that computes the same on a CPU, with
-uint8 shifted to int8 where the host meets the NPU. It must not know what is partitioned later.
+What comes in: a graph and its islands. What goes out: a module that computes the same on a CPU,
+with uint8 shifted to int8 where the host meets the NPU. It must not know what is partitioned later.
 """
 
 from __future__ import annotations

@@ -13,3 +13,10 @@ npu_vector_walk.sv
 npu_vector_reduce.sv
 npu_requant.sv
 npu_vector.sv
+npu_matrix_pkg.sv
+npu_matrix_walk.sv
+npu_matrix_weights.sv
+npu_matrix_mac.sv
+npu_matrix_depthwise.sv
+npu_matrix_accumulate.sv
+npu_matrix.sv

@@ -1,0 +1,54 @@
+// Purpose: the LANES×LANES array. Weights are stationary; a tile is written row by row into shadow
+// registers and becomes active as a whole with the first column that uses it. Each activation row is
+// broadcast: every output lane has one adder tree over LANES products.
+// Latency: row in cycle t, sums in cycle t+1. The accumulate stage has a register before and after
+// its adder, which a synthesis tool may move into the tree.
+// Backpressure: none.
+
+module npu_matrix_mac (
+  input logic clk_i,
+  input logic rst_ni,
+
+  input logic weight_valid_i,
+  input logic [$clog2(npu_pkg::LANES)-1:0] weight_index_i,  // input lane
+  input npu_matrix_pkg::diff_row_t weight_row_i,  // by output lane
+  input logic swap_i,  // shadow → active, seen in t+1
+
+  input  logic                      valid_i,
+  input  npu_matrix_pkg::diff_row_t row_i,    // by input lane
+  output npu_pkg::word_row_t        sums_o    // by output lane
+);
+
+  localparam int unsigned Lanes = npu_pkg::LANES;
+
+  logic signed [8:0] shadow_q[Lanes][Lanes];
+  logic signed [8:0] active_q[Lanes][Lanes];
+  npu_pkg::word_row_t sums_d, sums_q;
+
+  // No reset: weights are written before they are used.
+  always_ff @(posedge clk_i) begin
+    if (swap_i) active_q <= shadow_q;
+    if (weight_valid_i) begin
+      for (int o = 0; o < Lanes; o++) shadow_q[weight_index_i][o] <= signed'(weight_row_i[o]);
+    end
+  end
+
+  always_comb begin
+    sums_d = sums_q;
+    if (valid_i) begin
+      for (int o = 0; o < Lanes; o++) begin
+        automatic logic signed [31:0] sum = '0;
+        for (int i = 0; i < Lanes; i++) sum += 32'(signed'(row_i[i])) * 32'(active_q[i][o]);
+        sums_d[o] = sum;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) sums_q <= '0;
+    else sums_q <= sums_d;
+  end
+
+  assign sums_o = sums_q;
+
+endmodule

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accelsim.artifacts import Launch, Program, Record, RunResult
 from accelsim.errors import InputError
-from accelsim.simulate.bursts import BusFault, burst_beats, meets_fault
-from accelsim.simulate.decoded import Decoded, Op, decode_program
+from accelsim.simulate import bugs
+from accelsim.simulate.bursts import BusFault
+from accelsim.simulate.decoded import Decoded
 from accelsim.simulate.execute import Executor
+from accelsim.simulate.hazards import analyse
 from accelsim.simulate.memory import new_memory
-from accelsim.simulate.timing import Timeline, Timer, Traffic
-from accelsim.spec.config import ENGINES, Config
-from accelsim.spec.isa import BASE_REGISTERS, INSTRUCTION_BYTES, PROGRAM_BASE, WEIGHTS_BASE
+from accelsim.simulate.prepared import SEMAPHORES, Prepared, decode_for, traffic_of
+from accelsim.simulate.timing import Timeline, Timer
+from accelsim.spec.config import Config
+from accelsim.spec.isa import BASE_REGISTERS, PROGRAM_BASE, WEIGHTS_BASE
 
 DEFAULT_LATENCY = 32
-SEMAPHORES = len(ENGINES) ** 2
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What of a program does not change from launch to launch."""
-
-    decoded: Decoded
-    traffic: Traffic
+Regions = Mapping[int, NDArray[np.uint8]]
 
 
 class Simulator:
@@ -44,21 +39,31 @@ class Simulator:
         *,
         latency: int = DEFAULT_LATENCY,
         values: bool = True,
+        checks: bool = True,
         base_addresses: Mapping[int, int] | None = None,
         bus_faults: Sequence[BusFault] = (),
+        bug: str | None = None,
     ) -> None:
-        """`latency` in cycles of the memory; `values=False` computes cycles only."""
-        self.config, self.latency, self.values = config, latency, values
+        """`latency` in cycles of the memory; `values=False` computes cycles only.
+
+        `checks=False` leaves the static analysis out, so that a program that is wrong runs as far
+        as hardware would run it. `base_addresses` are bus addresses of the base registers (0 where
+        left out); only their distance from a 4 KiB boundary matters. `bug` plants one of
+        `bugs.BUGS` behind the analysis.
+        """
+        self.config, self.latency, self.values, self.checks = config, latency, values, checks
         self.base_addresses = dict(base_addresses or {})
-        self.bus_faults = tuple(bus_faults)
+        self.bus_faults, self.bug = tuple(bus_faults), bug
+        if bug:
+            bugs.find(bug)
         self._prepared: dict[tuple[object, ...], Prepared] = {}
+        self._analysed: set[tuple[object, ...]] = set()
 
     def run(self, launch: Launch) -> RunResult:
         """Run a program. Raises ProgramError for what RTL has no error code for."""
-        program = launch.program
         dram = regions(launch)
-        prepared = self.prepare(program, dram)
         presets = presets_of(launch)
+        prepared = self.prepare(launch.program, dram, presets)
         timer = Timer(
             prepared.decoded,
             self.config,
@@ -67,43 +72,30 @@ class Simulator:
             presets,
             launch.cycle_limit,
         )
-        timeline = timer.run()
-        return self._result(launch, dram, timeline)
+        return self._result(launch, dram, timer.run())
 
-    def prepare(self, program: Program, dram: Mapping[int, NDArray[np.uint8]]) -> Prepared:
+    def prepare(
+        self, program: Program, dram: Regions, presets: Sequence[int] = (0,) * SEMAPHORES
+    ) -> Prepared:
         """Decode, check and analyse a program once for all launches with regions of these sizes."""
         sizes = tuple(dram[b].size if b in dram else 0 for b in range(BASE_REGISTERS))
         key = (program.words.tobytes(), program.opcode_mask, program.contract_hash, sizes)
         if key not in self._prepared:
-            decoded = decode_program(
-                program.words, self.config, program.opcode_mask, program.contract_hash, sizes
-            )
-            self._prepared[key] = Prepared(decoded, self._traffic(decoded))
-        return self._prepared[key]
+            decoded = decode_for(program, self.config, sizes)
+            self._prepared[key] = self._ready(decoded)
+        prepared = self._prepared[key]
+        analysis = (*key, tuple(presets), program.partial)
+        if self.checks and analysis not in self._analysed and not prepared.decoded.violation:
+            ops = decode_for(program, self.config, sizes).ops if self.bug else prepared.decoded.ops
+            analyse(ops, self.config, presets, sizes, program.partial)
+            self._analysed.add(analysis)
+        return prepared
 
-    def _traffic(self, decoded: Decoded) -> Traffic:
-        lanes, faults = self.config.lanes, self.bus_faults
-        bursts = [
-            burst_beats(op.values, lanes, self.base_addresses.get(op.values["base_reg"], 0))
-            if op.name in ("load", "store")
-            else []
-            for op in decoded.ops
-        ]
-        failing = frozenset(
-            op.index
-            for op in decoded.ops
-            if op.name in ("load", "store")
-            and meets_fault(op.values, lanes, op.name == "store", faults)
-        )
-        fetches = frozenset(
-            index
-            for f in faults
-            if f.base == PROGRAM_BASE and f.reads
-            for index in range(
-                f.first_byte // INSTRUCTION_BYTES, -(-f.end_byte // INSTRUCTION_BYTES)
-            )
-        )
-        return Traffic(bursts, failing, fetches)
+    def _ready(self, decoded: Decoded) -> Prepared:
+        if self.bug:
+            decoded = replace(decoded, ops=bugs.plant(decoded.ops, self.bug, self.config))
+        traffic = traffic_of(decoded, self.config, self.base_addresses, self.bus_faults)
+        return Prepared(decoded, traffic)
 
     def _result(
         self, launch: Launch, dram: dict[int, NDArray[np.uint8]], timeline: Timeline
@@ -113,8 +105,10 @@ class Simulator:
         memory = new_memory(self.config, dram)
         executor = Executor(memory, launch.observe)
         for entry in timeline.retired:
-            op: Op = entry.op
+            op = entry.op
             counters[f"op_{op.name}"] += 1
+            if self.bug:
+                executor.rounding = bugs.rounding(self.bug, op.index)
             digest = executor.run(op) if self.values else 0
             if launch.observe and entry.end >= 0:
                 records.append(Record(op.engine, op.index, entry.start, entry.end, digest))

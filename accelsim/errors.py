@@ -32,3 +32,9 @@ class TimeLimitError(AccelsimError):
     """A run exceeded its time or cycle limit."""
 
     exit_code = 124
+
+
+class RtlError(AccelsimError):
+    """The RTL broke a rule of its own: an assertion fired, or it wrote outside every region."""
+
+    exit_code = 1

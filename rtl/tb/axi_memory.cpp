@@ -60,6 +60,7 @@ struct Memory {
   AxiMemoryOptions options{2, 256, 1, 0, 0, 0, 0, 0, 0, 0, 0};
   AxiMemoryCounters counters{};
   uint64_t random = 1;
+  bool fresh = true;  // no request since configure: nothing random yet, so that runs replay
   uint32_t beat_bytes = 16;
 
   std::deque<Request> addresses;  // AW handshakes whose data is not complete
@@ -218,6 +219,7 @@ uint32_t ready_pins() {
   uint32_t pins = kWReady;
   if (room) pins |= kArReady | kAwReady;
   if (memory.complete.size() >= memory.options.queue_depth) pins &= ~kWReady;
+  if (memory.fresh) return pins;
   for (uint32_t bit : {kArReady, kAwReady, kWReady}) {
     if (chance(memory.options.ready_stall)) {
       pins &= ~bit;
@@ -264,6 +266,7 @@ uint64_t axi_memory_bytes(void) { return memory.size; }
 void axi_memory_configure(const AxiMemoryOptions* options) {
   memory.options = *options;
   memory.random = options->seed * 0x9E3779B97F4A7C15ull | 1;
+  memory.fresh = true;
 }
 
 void axi_memory_counters(AxiMemoryCounters* counters) { *counters = memory.counters; }
@@ -287,6 +290,7 @@ void axi_memory_reset(uint32_t beat_bytes) {
 // cycle; `rdata` is left alone where R holds its beat.
 uint32_t axi_memory_step(uint64_t cycle, uint32_t fire, uint64_t ar, uint64_t aw,
                          const uint32_t* wdata, uint32_t wstrb, uint32_t* rdata) {
+  if (fire & (kAr | kAw | kW)) memory.fresh = false;
   if (fire & kAr) enqueue(unpack(ar, false), cycle);
   if (fire & kAw) memory.addresses.push_back(unpack(aw, true));
   if (fire & kW) {

@@ -101,6 +101,7 @@ module axi_memory #(
   assign bid_o = pins_q.bid[IdWidth-1:0];
 
   // The model is asked only in cycles in which something can happen.
+  /* verilator lint_off SYNCASYNCNET */
   always_ff @(posedge clk_i) begin
     cycle_q <= cycle_q + 64'd1;
     if (!rst_ni) begin
@@ -125,6 +126,7 @@ module axi_memory #(
       rdata_q <= rdata;
     end
   end
+  /* verilator lint_on SYNCASYNCNET */
 
   axi_protocol #(
     .DataWidth(DataWidth),

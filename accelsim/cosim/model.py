@@ -1,0 +1,78 @@
+"""The executable of the whole NPU with its test bench, per configuration.
+
+What comes in: a configuration. What goes out: a built executable. This module must not know
+how it is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from accelsim import sources
+from accelsim.cosim.build import CACHE, BuildRequest, build
+from accelsim.spec.config import CONFIGS, Config
+from accelsim.spec.generate.systemverilog import package
+
+TOP = "npu_tb"
+BENCH = ("axi_protocol.sv", "axi_memory.sv", "npu_observe.sv", "npu_tb.sv")
+BENCH_CPP = ("axi_memory.cpp", "npu_observe.cpp", "npu_model.cpp", "npu_loop.cpp", "npu_main.cpp")
+VISIBLE = "npu_tb.vlt"
+
+
+def bench_root() -> Path:
+    """Folder of the test bench's sources."""
+    return sources.rtl_root() / "tb"
+
+
+def design_files(config: Config) -> tuple[Path, ...]:
+    """The NPU's sources, package first: the committed one, or a new one for a user's own."""
+    if CONFIGS.get(config.name) == config:
+        return sources.rtl_files(config.name)
+    text = package(config)
+    folder = CACHE / "gen" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / sources.PACKAGE_FILE
+    if not file.is_file():
+        part = folder / f"{sources.PACKAGE_FILE}.{os.getpid()}"
+        part.write_text(text, encoding="utf-8")
+        part.rename(file)
+    return (file, *sources.listed_files(sources.rtl_root()))
+
+
+def model_request(
+    config: Config,
+    *,
+    waves: bool = False,
+    design: Sequence[Path] | None = None,
+    root: Path | None = None,
+) -> BuildRequest:
+    """What to build for a configuration. `design` replaces the NPU's own sources, package first;
+    a file of the bench that `design` also names is taken from there.
+    """
+    bench = root or bench_root()
+    files = tuple(design) if design is not None else design_files(config)
+    named = {path.name for path in files}
+    files += tuple(bench / name for name in BENCH if name not in named)
+    return BuildRequest(
+        top=TOP,
+        sources=(bench / VISIBLE, *files),
+        cpp_sources=tuple(bench / name for name in BENCH_CPP),
+        include_dirs=(bench,),
+        flags=("--x-assign", "fast", "--timescale", "1ps/1ps", "-Wno-lint", "-Wno-style"),
+        optimize="fast",
+        waves=waves,
+    )
+
+
+def build_model(
+    config: Config,
+    *,
+    waves: bool = False,
+    design: Sequence[Path] | None = None,
+    root: Path | None = None,
+) -> Path:
+    """Path of the executable; nothing is built where sources, flags and tools are as before."""
+    return build(model_request(config, waves=waves, design=design, root=root))

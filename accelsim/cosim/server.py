@@ -1,0 +1,88 @@
+"""The cocotb test that serves launches until its parent lets it go.
+
+What comes in: requests on the socket that the plusarg `+cosim_fd` names. What goes out: answers
+with register values and counters; memory contents are shared, records go to a file that the
+simulation writes. This module must not know registers, programs or where regions lie: its parent
+does.
+
+A request is {"do": "map" | "run" | "quit", …}; an answer repeats "do", or is {"failed": sentence}.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import cocotb
+from cocotb.triggers import FallingEdge
+
+from accelsim.cosim.channel import Channel, Message
+from accelsim.cosim.memory import MemoryOptions, SimulatedMemory
+from accelsim.cosim.registers import RegisterPort
+
+
+class Server:
+    """State of one simulation: its register port and its memory."""
+
+    def __init__(self, bench: Any) -> None:
+        self.bench = bench
+        self.port = RegisterPort(bench)
+        self.memory = SimulatedMemory()
+        self.library = ctypes.CDLL(None)
+
+    async def map(self, request: Message) -> Message:
+        """Maps the shared memory file at its bus address."""
+        self.memory.map(request["origin"], request["bytes"], Path(request["path"]))
+        return {"do": "map"}
+
+    async def run(self, request: Message) -> Message:
+        """Writes registers, runs the clock until the interrupt, reads registers.
+
+        "writes" are (address, data) pairs whose last starts the run; "reads" are addresses;
+        "after" are pairs written at the end. "reset" resets the NPU first.
+        """
+        bench = self.bench
+        self.memory.configure(MemoryOptions(**request["memory"]))
+        self.memory.clear_counters()
+        if request["reset"]:
+            await self.port.reset()
+        records = request["records"]
+        if records is not None:
+            assert self.library.npu_observe_open(records.encode()) == 0, f"cannot write {records}"
+        self.library.npu_observe_enable(int(records is not None))
+        for address, data in request["writes"]:
+            await self.port.write(address, data)
+        bench.run_limit.value = request["limit"]
+        bench.run.value = 1
+        await FallingEdge(bench.run)
+        interrupt = int(bench.irq.value) == 1
+        answer: Message = {"do": "run", "interrupt": interrupt, "reads": []}
+        if interrupt:
+            answer["reads"] = [await self.port.read(address) for address in request["reads"]]
+            for address, data in request["after"]:
+                await self.port.write(address, data)
+        answer["left"] = int(bench.run_limit.value)
+        answer["counters"] = asdict(self.memory.counters())
+        self.library.npu_observe_close()
+        return answer
+
+
+@cocotb.test()
+async def serve(bench: Any) -> None:
+    """Answers requests one after another."""
+    fd = int(cocotb.plusargs["cosim_fd"])
+    channel = Channel(socket.socket(fileno=fd))
+    server = Server(bench)
+    await server.port.reset()
+    channel.send({"do": "hello"})
+    while (request := channel.receive()) is not None and request["do"] != "quit":
+        handler = {"map": server.map, "run": server.run}[request["do"]]
+        try:
+            answer = await handler(request)
+        except AssertionError as error:
+            answer = {"failed": str(error).splitlines()[0]}
+        channel.send(answer)
+    channel.close()

@@ -1,0 +1,270 @@
+"""`Cosim`: programs on the RTL, one after another, in one persistent simulation.
+
+What comes in: `Launch`es. What goes out: `RunResult`s. The executable is built at most once and the
+process is started once; after an error or a limit the next launch begins with a reset. This module
+must not know how a program was made or what its result should be.
+
+    with Cosim(CONFIGS["edge8"]) as rtl:
+        result = rtl.launch(launch)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accelsim.artifacts import Launch, RunResult
+from accelsim.cosim.build import CACHE, wave_format
+from accelsim.cosim.channel import Message
+from accelsim.cosim.memory import MemoryOptions
+from accelsim.cosim.model import build_model
+from accelsim.cosim.placement import ORIGIN, Placement, check_gaps, fill_gaps, place
+from accelsim.cosim.process import Child
+from accelsim.cosim.records import read_records
+from accelsim.errors import InputError, TimeLimitError, ToolError
+from accelsim.spec import isa
+from accelsim.spec.config import Config
+from accelsim.spec.registers import address
+
+BACKEND = "rtl"
+BASES = 8
+ENGINES = 4
+WATCHDOG_MAX = (1 << 32) - 1
+# Beyond the watchdog: time in which engines finish, AXI drains and the interrupt rises.
+GRACE_CYCLES = 1 << 20
+SMALLEST_MEMORY = 1 << 20
+STATUS_ERROR = 4
+
+_sequence = itertools.count()
+
+
+def launch_regions(launch: Launch) -> dict[int, NDArray[np.uint8]]:
+    """Contents by base register: `launch.dram`, and what the program implies where it is silent."""
+    program = launch.program
+    regions = {base: np.asarray(data, dtype=np.uint8).ravel() for base, data in launch.dram.items()}
+    implied = {
+        isa.PROGRAM_BASE: np.ascontiguousarray(program.words, dtype="<u4").view(np.uint8).ravel(),
+        isa.WEIGHTS_BASE: np.frombuffer(program.constants, dtype=np.uint8),
+        isa.INPUT_BASE: np.zeros(program.input_bytes, np.uint8),
+        isa.OUTPUT_BASE: np.zeros(program.output_bytes, np.uint8),
+        isa.ARENA_BASE: np.zeros(program.arena_bytes, np.uint8),
+    }
+    for base in regions:
+        if not 0 <= base < BASES:
+            raise InputError(f"launch of {program.symbol}: base register {base}, use 0 to 7.")
+    return {**{base: data for base, data in implied.items() if len(data)}, **regions}
+
+
+def register_writes(launch: Launch, placement: Placement) -> list[tuple[int, int]]:
+    """(address, data) pairs that set up and start a run, in order."""
+    program = launch.program
+    writes = [
+        (address("PROGRAM_LENGTH"), len(program.words)),
+        (address("PROGRAM_OPCODES"), program.opcode_mask),
+        (address("PROGRAM_HASH_LO"), program.contract_hash & 0xFFFFFFFF),
+        (address("PROGRAM_HASH_HI"), program.contract_hash >> 32),
+        (address("WATCHDOG"), min(launch.cycle_limit, WATCHDOG_MAX)),
+        (address("IRQ_ENABLE"), 1),
+    ]
+    for base in range(BASES):
+        known = base in placement.offsets
+        where = placement.address(base) if known else ORIGIN
+        writes.append((address("BASE_LO", base), where & 0xFFFFFFFF))
+        writes.append((address("BASE_HI", base), where >> 32))
+        writes.append((address("SIZE", base), placement.sizes[base] if known else 0))
+    for index in range(ENGINES * ENGINES):
+        tokens = launch.semaphores[index] if index < len(launch.semaphores) else 0
+        writes.append((address("PRESET", index), tokens))
+    return [*writes, (address("CTRL"), 1)]
+
+
+RESULT_REGISTERS = ("STATUS", "ERROR_CODE", "ERROR_INDEX", "ERROR_ENGINE", "CYCLES_LO", "CYCLES_HI")
+
+
+def register_reads() -> list[int]:
+    """Addresses that are read after a run: the result registers, then all semaphores."""
+    semaphores = [address("SEMAPHORE", index) for index in range(ENGINES * ENGINES)]
+    return [*(address(name) for name in RESULT_REGISTERS), *semaphores]
+
+
+class Cosim:
+    """A persistent simulation of one configuration; `launch` is an `artifacts.Backend`.
+
+    `memory` may be changed between launches. `waves` is the path of the waveform of the whole
+    session (its ending is replaced by the format that this machine can write). `design` replaces
+    the NPU's sources. `time_limit_seconds` bounds each launch. Files of a session lie in `folder`,
+    by default below build/cosim/sessions, which is deleted where all went well.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        memory: MemoryOptions | None = None,
+        waves: Path | None = None,
+        folder: Path | None = None,
+        time_limit_seconds: float | None = None,
+        seed: int = 1,
+        design: Sequence[Path] | None = None,
+        root: Path | None = None,
+    ) -> None:
+        self.config = config
+        self.memory = memory or MemoryOptions()
+        self.waves = waves.resolve().with_suffix(f".{wave_format()}") if waves else None
+        self.time_limit_seconds = time_limit_seconds
+        self.seed = seed
+        self.design = design
+        self.root = root
+        self.launches = 0
+        self._own_folder = folder is None
+        default = CACHE / "sessions" / f"{config.name}-{os.getpid()}-{next(_sequence)}"
+        self.folder = (folder or default).resolve()
+        self._child: Child | None = None
+        self._shared: mmap.mmap | None = None
+        self._reset = False
+        self._failed = False
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._failed = self._failed or (
+            error is not None and not isinstance(error, KeyboardInterrupt)
+        )
+        self.close()
+
+    def start(self) -> None:
+        """Builds the executable where needed and starts the process where it does not run."""
+        if self._child is not None and self._child.alive:
+            return
+        executable = build_model(
+            self.config, waves=self.waves is not None, design=self.design, root=self.root
+        )
+        self._release_memory()
+        self._child = Child(executable, self.folder, waves=self.waves, seed=self.seed)
+        self._reset = False
+
+    def launch(self, launch: Launch) -> RunResult:
+        """Runs one program.
+
+        Raises RtlError where an assertion fired or memory outside the regions changed,
+        TimeLimitError where the interrupt does not come, ToolError where the process died.
+        """
+        if launch.program.config != self.config:
+            raise InputError(
+                f"program {launch.program.symbol} is for configuration "
+                f"{launch.program.config_name}, this simulation is of {self.config.name}: "
+                "compile it again."
+            )
+        self.start()
+        regions = launch_regions(launch)
+        placement = place({base: len(data) for base, data in regions.items()})
+        memory = self._mapped(placement.total_bytes)
+        fill_gaps(memory, placement)
+        memory[placement.total_bytes :] = 0
+        for base, data in regions.items():
+            memory[placement.offsets[base] :][: len(data)] = data
+        try:
+            answer = self._run(launch, placement)
+            self._check(launch, answer)
+            check_gaps(memory, placement)
+        except BaseException:
+            self._failed = self._reset = True
+            raise
+        self.launches += 1
+        return self._result(launch, answer, memory, placement)
+
+    def _run(self, launch: Launch, placement: Placement) -> Message:
+        assert self._child is not None
+        request: Message = {
+            "do": "run",
+            "reset": self._reset,
+            "memory": asdict(self.memory),
+            "records": str(self.folder / "records.bin") if launch.observe else None,
+            "writes": register_writes(launch, placement),
+            "limit": launch.cycle_limit + GRACE_CYCLES,
+            "reads": register_reads(),
+            "after": [(address("IRQ_STATUS"), 1)],
+        }
+        return self._child.ask(request, self.time_limit_seconds)
+
+    def _check(self, launch: Launch, answer: Message) -> None:
+        if not answer["interrupt"]:
+            raise TimeLimitError(
+                f"{launch.program.symbol} raised no interrupt within {launch.cycle_limit} cycles "
+                f"and {GRACE_CYCLES} more: the RTL hangs beyond its own watchdog."
+            )
+
+    def _result(
+        self, launch: Launch, answer: Message, memory: NDArray[np.uint8], placement: Placement
+    ) -> RunResult:
+        names = len(RESULT_REGISTERS)
+        value = dict(zip(RESULT_REGISTERS, answer["reads"][:names], strict=True))
+        failed = bool(value["STATUS"] & STATUS_ERROR)
+        self._reset = failed
+        dram = {
+            base: memory[offset : offset + placement.sizes[base]].copy()
+            for base, offset in placement.offsets.items()
+        }
+        return RunResult(
+            backend=BACKEND,
+            cycles=value["CYCLES_HI"] << 32 | value["CYCLES_LO"],
+            error_code=value["ERROR_CODE"] if failed else 0,
+            error_index=value["ERROR_INDEX"] if failed else 0,
+            error_engine=value["ERROR_ENGINE"] if failed else 0,
+            records=read_records(self.folder / "records.bin") if launch.observe else (),
+            dram=dram,
+            semaphores=tuple(answer["reads"][names:]),
+            counters=answer["counters"],
+        )
+
+    def _mapped(self, size_bytes: int) -> NDArray[np.uint8]:
+        """The shared memory, made larger where `size_bytes` do not fit."""
+        assert self._child is not None
+        if self._shared is None or len(self._shared) < size_bytes:
+            self._release_memory()
+            total = max(SMALLEST_MEMORY, 1 << (size_bytes - 1).bit_length())
+            shared = Path("/dev/shm")
+            place_in = shared if shared.is_dir() else None
+            with tempfile.NamedTemporaryFile(prefix="accelsim-", dir=place_in) as file:
+                try:
+                    os.ftruncate(file.fileno(), total)
+                    self._shared = mmap.mmap(file.fileno(), total)
+                except OSError as error:
+                    raise ToolError(f"shared memory of {total} bytes: {error.strerror}.") from None
+                request = {"do": "map", "path": file.name, "origin": ORIGIN, "bytes": total}
+                self._child.ask(request, self.time_limit_seconds)
+        return np.frombuffer(self._shared, dtype=np.uint8)
+
+    def _release_memory(self) -> None:
+        if self._shared is not None:
+            with contextlib.suppress(BufferError):  # a caller still looks at it
+                self._shared.close()
+            self._shared = None
+
+    def close(self) -> None:
+        """Ends the process and frees its memory; keeps the log where something went wrong."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+        self._release_memory()
+        if self._own_folder and not self._failed:
+            shutil.rmtree(self.folder, ignore_errors=True)

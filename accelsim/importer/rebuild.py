@@ -87,7 +87,7 @@ class _Rebuilder:
             elif node.op == "output":
                 values = [self._copy(value) for value in node.args[0]]
                 self._graph.output(values[0] if len(values) == 1 else tuple(values))
-        return fx.GraphModule(self._root, self._graph)
+        return fx.GraphModule(self._root, self._graph).eval()
 
     def _operator(self, node: fx.Node) -> fx.Node:
         kind = str(getattr(node.target, "__name__", node.target))

@@ -50,10 +50,14 @@ Float operators between dequantize and quantize::
 
 Other operators appear as TVM's importer emits them. The bias is float, as in the exported graph.
 For the qnnpack golden the integer bias is rint(bias / (input_scale · weight_scale)), which is not
-applied here.
+applied here. A convolution or linear layer without bias has no add.
 
-PyTorch puts quantize and dequantize around ReLU6, max pool, average pool, flatten and reshape as
-well, with the qparams of their input, and each is a layer here. ReLU and batch norm are fused.
+PyTorch puts quantize and dequantize around ReLU6, clamp, max pool, average pool, flatten and
+reshape as well, with the qparams of their input, and each is a layer here. So the clamp of conv →
+quantize → dequantize → clip → quantize has one scale and zero point on both sides. Batch norm and
+ReLU are fused; a ReLU that follows nothing to fuse with is a layer. Dropout and identity are gone.
+A module that is called twice is two layers with equal weights. In an imported `.pt2` a quantize may
+directly follow a dequantize: a requantization, a layer named "<producer>/requantize".
 
 Layers and spans
 ================
@@ -73,8 +77,17 @@ layer's name.
 
 `span_name(call)` reads the name. The module attribute "accelsim.members" holds the members.
 
-In `QuantizedModel.torch_int8`, `torch_layers(model)` gives for each layer the FX node whose
-quantized output is that layer's output."""
+PyTorch's golden
+================
+
+`torch_layers(model)` gives, for each layer (and each model input), the FX node of
+`QuantizedModel.torch_int8` whose quint8 value is that layer's output. `torch_layer_outputs` runs
+the network and returns those values. Run the graph or its modules under `qnnpack_engine()` only. A
+layer that PyTorch's two conversions quantize differently (addition of a Python number) is missing
+there, and so is every layer of an imported QDQ program. A clamp gets its input through
+`contiguous()`: PyTorch's qnnpack clamp permutes channels-last values, which is what its
+convolutions return. Feed it contiguous tensors in isolated runs too.
+"""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ def canonical(module: Any, names: LayerNames, model: str) -> Any:
     owners, producers = _owners(bindings, function.body.body, names, model)
     rewriter = _Rewriter(bindings, owners, producers)
     builder = relax.BlockBuilder()
-    used = [parameter for parameter in function.params if _is_used(parameter, function)]
-    parameters = used or list(function.params)
-    with builder.function("main", parameters):
+    with builder.function("main", list(function.params)):
         with builder.dataflow():
             for variable, value in bindings.items():
                 rewriter.emit(builder, variable, value)
@@ -49,10 +47,6 @@ def op_name(value: Any) -> str:
     if isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.Op):
         return str(value.op.name)
     return ""
-
-
-def _is_used(parameter: Any, function: Any) -> bool:
-    return any(parameter.same_as(variable) for variable in relax.analysis.all_vars(function.body))
 
 
 def _bindings(function: Any, model: str) -> dict[Any, Any]:

@@ -4,8 +4,9 @@ What comes in: an `ExportedProgram` with quantized_decomposed nodes. What goes o
 that TVM's importer makes of it, with integer weights and constants in place of parameters. It must
 not know layers or names.
 
-TVM's importer knows no quantized_decomposed operator, and its hardtanh ignores positional limits:
-both are replaced here through its `custom_convert_map`."""
+TVM's importer knows no quantized_decomposed operator, its hardtanh ignores positional limits, and
+it takes the batch norm of an undecomposed program for one in training mode: these are replaced here
+through its `custom_convert_map`."""
 
 from __future__ import annotations
 
@@ -118,6 +119,7 @@ def _convert_map(constants: _Constants) -> dict[str, Converter]:
         ("clamp_.default", (None, None)),
     ):
         table[name] = partial(_clip, limits=limits)
+    table["batch_norm.default"] = partial(_batch_norm, constants=constants)
     for name in ("flatten.using_ints", "view.default", "reshape.default"):
         table[name] = _reshape
     return table
@@ -239,6 +241,31 @@ def _clip(node: fx.Node, importer: Any, limits: tuple[float | None, float | None
     low = -math.inf if low is None else float(low)
     high = math.inf if high is None else float(high)
     return importer.block_builder.emit(relax.op.clip(importer.env[node.args[0]], low, high))
+
+
+def _batch_norm(node: fx.Node, importer: Any, constants: _Constants) -> Any:
+    weight, bias, mean, variance = (constants.find(argument) for argument in node.args[1:5])
+    if node.args[5] or mean is None or variance is None:
+        raise ModelError(
+            f"model {constants.model} has a batch norm in training mode at '{node.name}'; call "
+            "eval() before exporting"
+        )
+    values = [
+        torch.ones_like(mean) if weight is None else weight,
+        torch.zeros_like(mean) if bias is None else bias,
+        mean,
+        variance,
+    ]
+    outputs = importer.block_builder.emit(
+        relax.op.nn.batch_norm(
+            importer.env[node.args[0]],
+            *(relax.const(value.to(torch.float32).numpy(), "float32") for value in values),
+            axis=1,
+            epsilon=float(node.args[7]),  # type: ignore[arg-type]
+            training=False,
+        )
+    )
+    return importer.block_builder.emit(relax.TupleGetItem(outputs, 0))
 
 
 def _reshape(node: fx.Node, importer: Any) -> Any:

@@ -43,7 +43,7 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
     unshared = _unshare(graph, module, names)
     if not (bypassed or unshared):
         return module, graph, names
-    repaired = fx.GraphModule(module, graph)
+    repaired = fx.GraphModule(module, graph).eval()
     retraced, _ = _trace(repaired, model)
     pairs = list(zip(repaired.graph.nodes, retraced.nodes, strict=True))
     renamed = {new.name: names[old.name] for old, new in pairs if old.name in names}

@@ -52,8 +52,13 @@ def prepare(session: nox.Session) -> None:
 
 def python(session: nox.Session, *arguments: str) -> None:
     """Run the shared environment's Python."""
+    program(session, "python", *arguments)
+
+
+def program(session: nox.Session, name: str, *arguments: str) -> None:
+    """Run a program of the shared environment."""
     prepare(session)
-    session.run(str(ENV / "bin/python"), *arguments, external=True)
+    session.run(str(ENV / "bin" / name), *arguments, external=True)
 
 
 def pytest(session: nox.Session, *arguments: str) -> None:
@@ -64,7 +69,7 @@ def pytest(session: nox.Session, *arguments: str) -> None:
 @shared
 def verify(session: nox.Session) -> None:
     """Compile the network, run it on simulator and RTL, and compare every layer."""
-    python(session, "-m", "accelsim", "verify", *session.posargs)
+    program(session, "accelsim", "verify", *session.posargs)
 
 
 @shared
@@ -76,7 +81,8 @@ def tests(session: nox.Session) -> None:
 @shared
 def ops(session: nox.Session) -> None:
     """Run one operator's regression: `nox -s ops -- conv2d`; without a name, every operator's."""
-    python(session, "-m", "accelsim", "ops", *session.posargs)
+    operator, *rest = session.posargs or [""]
+    pytest(session, "tests/ops", "-k", operator, *rest)
 
 
 @shared

@@ -19,6 +19,7 @@ from accelsim.legalize.rewrite import write_module
 __all__ = ["HostOp", "Legalized", "legalize", "legalize_module"]
 
 _STRUCTURE = ("tuple", "tuple_element", "alias", "constant")
+_RENAMING = ("reshape", "flatten", "squeeze", "expand_dims")
 _PREPARATIONS = ("relax.dequantize", "relax.reshape", "relax.permute_dims")
 
 
@@ -26,8 +27,8 @@ _PREPARATIONS = ("relax.dequantize", "relax.reshape", "relax.permute_dims")
 class HostOp:
     """An operator that runs on the host, and why.
 
-    `boundary` marks the conversions at the edge of the network or of a host operator (quantize of a
-    float input, dequantize of a result), which are no layers.
+    `boundary` marks what computes nothing that could be compared: conversions at the edge of the
+    network or of a host operator (quantize of a float input, dequantize of a result), reshapes.
     """
 
     name: str  # the user's layer name
@@ -77,6 +78,9 @@ def _host_ops(graph: Graph, islands: Islands, remaining: list[Node]) -> tuple[Ho
         op = node.op.removeprefix("relax.").removeprefix("nn.")
         if op in ("quantize", "dequantize") or (op == "clip" and node.dtype != "float32"):
             reason = "conversion between float32 and integers at the edge of the host"
+            found.append(HostOp(node.name, op, reason, boundary=True))
+        elif op in _RENAMING:
+            reason = reasons.get(node.name, "it only renames elements of a float32 result")
             found.append(HostOp(node.name, op, reason, boundary=True))
         else:
             reason = reasons.get(node.name, "its result is used in float32")

@@ -15,7 +15,7 @@ from accelsim.artifacts import Add, Pool2d, Requantize
 from accelsim.errors import ModelError
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.operators import IntegerOp, Quantization, Rejection
-from accelsim.legalize.qnnpack import average_multiplier, reason_multiplier_unusable
+from accelsim.legalize.qnnpack import reason_multiplier_unusable, requantize_multiplier
 
 _RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
 
@@ -130,8 +130,13 @@ def read_requantize(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     if len(leaf.shape) not in (2, 4):
         return Rejection(f"its tensor of shape {leaf.shape} is neither (n, c, h, w) nor (n, c)")
     same = leaf.quantization.same_levels(frame.quantization)
-    multiplier = average_multiplier(leaf.quantization.scale, frame.quantization.scale, 1)
-    vector = np.full(leaf.shape[1], multiplier, np.float32)
+    source = leaf.quantization
+    multiplier = requantize_multiplier(
+        source.scale, source.int8_zero_point, frame.quantization.scale
+    )
+    if multiplier is None:
+        return Rejection("no single multiplier rounds as its two scales do")
+    vector = np.full(leaf.shape[1], np.float32(1.0) if same else multiplier, np.float32)
     reason = reason_multiplier_unusable(vector)
     if reason is not None:
         return Rejection(reason)
@@ -141,7 +146,7 @@ def read_requantize(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         kernel=(1, 1),
         stride=(1, 1),
         padding=(0, 0, 0, 0),
-        input_zero_point=leaf.quantization.int8_zero_point,
+        input_zero_point=source.int8_zero_point,
         requantize=Requantize(vector, frame.quantization.int8_zero_point, low, high),
     )
     return operator_of(frame, "clip" if same else "requantize", (leaf,), compute)

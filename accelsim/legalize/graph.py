@@ -78,6 +78,8 @@ def read_graph(function: Any) -> Graph:
         raise ModelError(
             "The model has control flow or side effects; export it as one straight graph."
         )
+    for parameter in function.params:
+        static_shape(parameter, str(parameter.name))
     nodes: list[Node] = []
     for index, binding in enumerate(body.blocks[0].bindings):
         if not isinstance(binding, relax.VarBinding):
@@ -89,8 +91,6 @@ def read_graph(function: Any) -> Graph:
         for argument in node.args:
             if isinstance(argument, ir.Var):
                 users.setdefault(argument, []).append(node)
-    for parameter in function.params:
-        static_shape(parameter, str(parameter.name))
     return Graph(
         parameters=tuple(function.params),
         nodes=tuple(nodes),

@@ -18,6 +18,7 @@ from accelsim.artifacts import F32, I8, I32
 _SMALLEST = np.float32(2.0**-100)
 _LARGEST = np.float32(2.0**100)
 _INT32 = np.iinfo(np.int32)
+_NEIGHBOURS = 16
 
 
 def integer_bias(bias: F32, input_scale: np.float32, weight_scale: F32) -> I32 | str:
@@ -41,8 +42,29 @@ def convolution_multiplier(
 
 
 def average_multiplier(input_scale: np.float32, output_scale: np.float32, count: int) -> np.float32:
-    """input_scale / (output_scale · count): of an average pool, and of a plain requantization."""
+    """input_scale / (output_scale · count): of a sum over `count` elements."""
     return np.float32(np.float32(input_scale) / (np.float32(output_scale) * np.float32(count)))
+
+
+def requantize_multiplier(
+    input_scale: np.float32, input_zero_point: int, output_scale: np.float32
+) -> np.float32 | None:
+    """One multiplier that gives quantize(dequantize(x)) for all 256 int8 values x, or None.
+
+    PyTorch rounds twice: ((x - zero_point) · input_scale) · (1 / output_scale). One multiplier
+    near the quotient of the scales nearly always rounds all values to the same integers.
+    """
+    centred = np.arange(-128, 128).astype(np.float32) - np.float32(input_zero_point)
+    inverse = np.float32(1.0) / np.float32(output_scale)
+    expected = np.rint(centred * np.float32(input_scale) * inverse)
+    above = below = np.float32(input_scale) * inverse
+    for _ in range(_NEIGHBOURS):
+        for candidate in (above, below):
+            if np.array_equal(np.rint(centred * candidate), expected):
+                return candidate
+        above = np.nextafter(above, np.float32(np.inf))
+        below = np.nextafter(below, np.float32(0.0))
+    return None
 
 
 def clamp_limits(

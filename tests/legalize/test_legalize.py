@@ -1,0 +1,155 @@
+"""The legalized module computes what PyTorch's qnnpack kernels compute, and keeps what it must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import nn
+from tvm import ir, relax, tirx
+from tvm.ir.expr import GenericConst
+
+from accelsim.errors import ModelError
+from accelsim.legalize import Legalized, legalize, legalize_module
+from accelsim.legalize.form import decode, operator_name
+from tests.legalize.networks import (
+    CASES,
+    ClampWithTwoReaders,
+    Residual,
+    Sigmoid,
+    inputs,
+    legalized_output,
+    quantized,
+    torch_output,
+)
+
+PER_CHANNEL = ("conv", "depthwise conv", "grouped conv", "flattened map")
+
+
+def operators(legalized: Legalized) -> list[tuple[str, Any]]:
+    """(operator, call) of each integer operator in order."""
+    found = []
+    for block in legalized.module["main"].body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if isinstance(value, ir.Call) and str(value.op.name) == "relax.call_tir":
+                op = operator_name(str(value.args[0].name_hint))
+                if op is not None:
+                    found.append((op, value))
+    return found
+
+
+def constants(call: Any) -> list[np.ndarray]:
+    """The constant arguments of an operator's call."""
+    fields = call.args[1].fields
+    return [np.asarray(f.value.numpy()) for f in fields if isinstance(f, GenericConst)]
+
+
+@pytest.mark.parametrize(
+    ("case", "per_channel"),
+    [*((case, False) for case in CASES), *((case, True) for case in PER_CHANNEL)],
+)
+def test_every_operator_equals_qnnpack_bit_for_bit(case: str, per_channel: bool) -> None:
+    make, shape = CASES[case]
+    model = quantized(make(), shape, per_channel=per_channel)
+    legalized = legalize(model)
+    assert [op for op in legalized.host_ops if not op.boundary] == []
+    assert operators(legalized)
+    x = inputs(shape, 11)
+    np.testing.assert_array_equal(legalized_output(legalized.module, x), torch_output(model, x))
+
+
+def test_weights_and_biases_stay_integers() -> None:
+    legalized = legalize(quantized(Residual(), (1, 3, 8, 8)))
+    convolutions = [call for op, call in operators(legalized) if op == "conv2d"]
+    assert len(convolutions) == 3
+    for call in convolutions:
+        weight, bias, multiplier, parameters, _ = constants(call)
+        assert (weight.dtype, bias.dtype) == (np.int8, np.int32)
+        assert (multiplier.dtype, parameters.dtype) == (np.float32, np.int32)
+
+
+def test_relu6_becomes_the_clamp_of_its_producer() -> None:
+    make, shape = CASES["relu6"]
+    legalized = legalize(quantized(make(), shape))
+    assert [op for op, _ in operators(legalized)] == ["conv2d", "conv2d"]
+    assert legalized.layers["1"] == ("0", "1")
+    convolution = decode("conv2d", constants(operators(legalized)[0][1])).compute
+    assert convolution is not None
+    requantize = convolution.requantize  # type: ignore[union-attr]
+    assert requantize is not None and requantize.clamp_min == requantize.zero_point
+
+
+def test_clamp_of_a_tensor_with_two_readers_is_a_layer_of_its_own() -> None:
+    legalized = legalize(quantized(ClampWithTwoReaders(), (1, 3, 7, 7)))
+    assert [op for op, _ in operators(legalized)] == ["conv2d", "clip", "add"]
+
+
+def test_unknown_operator_stays_on_the_host_with_a_reason() -> None:
+    model = quantized(Sigmoid(), (1, 3, 8, 8))
+    legalized = legalize(model)
+    left = [op for op in legalized.host_ops if not op.boundary]
+    assert [(op.name, op.op) for op in left] == [("gate", "sigmoid")]
+    assert "no integer form" in left[0].reason
+    assert [op for op, _ in operators(legalized)] == ["conv2d", "conv2d"]
+
+
+def test_user_names_stand_on_the_integer_operators() -> None:
+    legalized = legalize(quantized(Residual(), (1, 3, 8, 8)))
+    names = [str(call.span.source_name.name) for _, call in operators(legalized)]
+    assert names == ["stem", "relu", "left", "relu_1", "right", "add"]
+
+
+def test_possible_overflow_of_an_accumulator_keeps_the_layer_on_the_host() -> None:
+    layer = nn.Linear(140_000, 2, bias=False)
+    model = quantized(nn.Sequential(layer), (1, 140_000))
+    weights = _fill_weights(model.qdq, 127)
+    left = [op for op in legalize_module(weights).host_ops if not op.boundary]
+    assert {op.name for op in left} == {"0"}
+    assert "int32 accumulator" in left[0].reason
+
+
+def test_dynamic_shape_is_an_error_that_names_the_tensor() -> None:
+    builder = relax.BlockBuilder()
+    batch = tirx.Var("n", "int64")
+    x = relax.Var("image", relax.TensorType([batch, 3], "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.nn.relu(x))
+        builder.emit_func_output(y)
+    with pytest.raises(ModelError, match="'image' has the dynamic shape"):
+        legalize_module(builder.get())
+
+
+def test_sixteen_bit_activations_are_an_error_that_names_the_layer() -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([1, 3], "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            scale, zero = relax.const(0.1, "float32"), relax.const(0, "int8")
+            q = builder.emit(relax.op.quantize(x, scale, zero, 0, "int16"), "wide")
+            y = builder.emit_output(relax.op.dequantize(q, scale, zero, 0))
+        builder.emit_func_output(y)
+    with pytest.raises(ModelError, match="'wide' is quantized to int16"):
+        legalize_module(builder.get())
+
+
+def _fill_weights(module: Any, value: int) -> Any:
+    """`module` with every int8 matrix replaced by one of `value`."""
+    main = module["main"]
+    bindings = []
+    for binding in main.body.blocks[0].bindings:
+        call = binding.value
+        if isinstance(call, ir.Call):
+            args = [
+                relax.const(np.full_like(argument.value.numpy(), value))
+                if isinstance(argument, GenericConst) and argument.value.numpy().ndim == 2
+                else argument
+                for argument in call.args
+            ]
+            call = ir.Call(call.op, args, call.attrs, call.ty_args, call.span)
+        bindings.append(relax.VarBinding(binding.var, call))
+    body = relax.SeqExpr([relax.DataflowBlock(bindings)], main.body.body)
+    function = relax.Function(main.params, body, main.ty.ret, True, main.attrs)
+    return relax.transform.Normalize()(ir.IRModule({"main": function}))

@@ -38,7 +38,7 @@ def partition(legalized: Legalized) -> Stages:
     matched = relax.transform.FuseOpsByPattern(
         [_pattern(op) for op in _CONSTANTS], bind_constants=True
     )(legalized.module)
-    _reject_wrong_boundaries(matched)
+    reject_wrong_boundaries(matched)
     merged = relax.transform.MergeCompositeFunctions()(matched)
     return Stages(matched, with_short_symbols(merged))
 
@@ -55,7 +55,7 @@ def _pattern(op: str) -> Any:
     return FusionPattern(f"{CODEGEN}.{op}", call, check=is_this_operator)
 
 
-def _reject_wrong_boundaries(module: Any) -> None:
+def reject_wrong_boundaries(module: Any) -> None:
     """A composite must take and give int8 tensors: anything else is a match gone wrong."""
     for function in module.functions.values():
         if not isinstance(function, relax.Function) or "Composite" not in (function.attrs or {}):

@@ -20,3 +20,13 @@ npu_matrix_mac.sv
 npu_matrix_depthwise.sv
 npu_matrix_accumulate.sv
 npu_matrix.sv
+npu_fetch.sv
+npu_dispatch.sv
+npu_queue.sv
+npu_semaphores.sv
+npu_axi_read.sv
+npu_errors.sv
+npu_control.sv
+npu_regs.sv
+npu_datapath.sv
+npu_top.sv

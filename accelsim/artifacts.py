@@ -304,3 +304,54 @@ class Launch:
 
 
 Backend = Callable[[Launch], RunResult]
+
+
+# ----- compare → report
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first wrong element of a layer and who wrote it."""
+
+    index: Shape4  # n, h, w, c
+    expected: int
+    actual: int
+    tile: int
+    instruction: int  # in the program that ran; -1 where no instruction wrote the element
+    text: str  # the instruction, disassembled
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One tensor of one backend against one golden. `status` is one of STATUSES."""
+
+    actual: str  # "sim" | "rtl"
+    golden: str  # "integer" | "torch" | "tvm"
+    mode: str  # "isolated" | "accumulated"
+    elements: int
+    mismatches: int
+    max_abs_diff: int
+    status: str
+    gate: bool
+    bound: int | None = None
+    cause: str | None = None
+    first: Difference | None = None
+
+
+STATUSES = ("equal", "within", "different", "missing")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """All that is known of one layer after a run."""
+
+    name: str
+    op: str
+    members: tuple[str, ...]
+    placement: str  # "npu" | "host"
+    elements: int
+    macs: int
+    tiles: int
+    compare: tuple[Comparison, ...]
+    cycles: Mapping[str, int]  # by backend, of the layer on its own
+    waived: str | None = None  # the reason in the waiver file
+    reason: str | None = None  # why it runs on the host
+    facts: Mapping[str, int] = field(default_factory=dict)

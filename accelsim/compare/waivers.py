@@ -1,0 +1,103 @@
+"""Waivers: differences that a team accepts by name, for a reason, until a day.
+
+The file is TOML with one table `[[waive]]` a waiver: `layer`, `golden`, `reason`, `expires`
+(YYYY-MM-DD). No wildcards. `golden` is a golden's name, or "host" for a layer that ran on the host.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from accelsim.artifacts import Comparison, LayerReport
+from accelsim.errors import InputError
+
+GOLDENS = ("integer", "torch", "tvm", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """One accepted difference."""
+
+    layer: str
+    golden: str
+    reason: str
+    expires: date
+
+
+def read_waivers(path: Path, today: date) -> tuple[Waiver, ...]:
+    """The waivers of a file. Raises InputError naming the waiver and what is wrong with it."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read waivers {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"waivers {path} are not valid TOML: {error}") from None
+    entries = table.pop("waive", [])
+    if table or not isinstance(entries, list) or not entries:
+        raise InputError(f"waivers {path}: expected one or more [[waive]] tables and nothing else")
+    return tuple(_waiver(path, i, entry, today) for i, entry in enumerate(entries, 1))
+
+
+def _waiver(path: Path, number: int, entry: object, today: date) -> Waiver:
+    where = f"waivers {path}, waiver {number}"
+    keys = {"layer", "golden", "reason", "expires"}
+    if not isinstance(entry, dict) or set(entry) != keys:
+        raise InputError(f"{where}: expected exactly the keys {', '.join(sorted(keys))}")
+    for key in ("layer", "golden", "reason"):
+        if not isinstance(entry[key], str) or not entry[key].strip():
+            raise InputError(f"{where}: {key} must be a text that is not empty")
+    if any(c in entry["layer"] for c in "*?["):
+        raise InputError(f"{where}: layer {entry['layer']!r} has a wildcard; name one layer")
+    if entry["golden"] not in GOLDENS:
+        raise InputError(f"{where}: golden {entry['golden']!r} is not one of {', '.join(GOLDENS)}")
+    expires = entry["expires"]
+    try:
+        day = expires if isinstance(expires, date) else date.fromisoformat(str(expires))
+    except ValueError:
+        raise InputError(f"{where}: expires {expires!r} is not a date YYYY-MM-DD") from None
+    if day < today:
+        raise InputError(f"{where}: it expired on {day}; renew it with a reason, or remove it")
+    return Waiver(entry["layer"], entry["golden"], entry["reason"], day)
+
+
+def apply_waivers(
+    layers: Sequence[LayerReport], waivers: Sequence[Waiver]
+) -> tuple[tuple[LayerReport, ...], tuple[str, ...]]:
+    """Layers with their waivers noted, and a sentence for each waiver that was not needed."""
+    result, used = [], set()
+    for layer in layers:
+        for waiver in waivers:
+            if waiver.layer == layer.name and _needed(layer, waiver.golden):
+                used.add(waiver)
+                layer = _waive(layer, waiver)
+        result.append(layer)
+    unused = tuple(
+        f"waiver of layer {w.layer!r} for golden {w.golden!r} was not needed; remove it"
+        for w in waivers
+        if w not in used
+    )
+    return tuple(result), unused
+
+
+def failing(comparison: Comparison) -> bool:
+    """Whether a comparison fails its layer."""
+    return comparison.gate and comparison.status in ("different", "missing")
+
+
+def _needed(layer: LayerReport, golden: str) -> bool:
+    if golden == "host":
+        return layer.placement == "host"
+    return any(c.golden == golden and failing(c) for c in layer.compare)
+
+
+def _waive(layer: LayerReport, waiver: Waiver) -> LayerReport:
+    compare = tuple(
+        replace(c, gate=False) if c.golden == waiver.golden else c for c in layer.compare
+    )
+    reason = f"{waiver.reason} (until {waiver.expires})"
+    waived = reason if layer.waived is None else f"{layer.waived}; {reason}"
+    return replace(layer, compare=compare, waived=waived)

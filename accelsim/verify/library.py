@@ -1,0 +1,30 @@
+"""The shipped library: exported, loaded back, and run as a deployment would run it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelsim.codegen import CompiledModel, export_library, load_library, run_library
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A loaded network; `codegen.set_backend` says what its accelerated parts run on."""
+
+    path: Path
+    machine: Any
+
+    @staticmethod
+    def of(compiled: CompiledModel, path: Path) -> Library:
+        """Export the network to `path` and load it."""
+        export_library(compiled, path)
+        return Library(path, load_library(path))
+
+    def run(self, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """The network's outputs for one batch in the model's own layout and dtype."""
+        return run_library(self.machine, inputs)

@@ -17,8 +17,9 @@ import tvm_ffi
 from accelsim.artifacts import I8, Backend, Launch, Program, RunResult
 from accelsim.codegen.csource import LAUNCH
 from accelsim.emit import launch_memory, program_from_bytes, read_tensor
-from accelsim.errors import ProgramError
+from accelsim.errors import InputError, ModelError, ProgramError, TimeLimitError, ToolError
 
+_ERRORS = (InputError, ModelError, ProgramError, TimeLimitError, ToolError)
 Observer = Callable[[Launch, RunResult], None]
 
 
@@ -71,6 +72,8 @@ def set_backend(
 
     `observe` asks for records and digests; `observer` sees each launch and its result.
     """
+    for error in _ERRORS:  # so that they come back through TVM as what they are
+        tvm_ffi.register_error(error)
     launcher = Launcher(backend, observe=observe, observer=observer)
     tvm_ffi.register_global_func(LAUNCH, launcher.__call__, override=True)
     return launcher

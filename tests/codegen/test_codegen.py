@@ -1,0 +1,176 @@
+"""A library runs its accelerated parts on the backend that its process chose."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch import nn
+
+from accelsim.artifacts import Launch, QuantizedModel, RunResult
+from accelsim.codegen import (
+    CompiledModel,
+    compile_model,
+    export_library,
+    load_library,
+    run_library,
+    set_backend,
+)
+from accelsim.codegen.csource import region_source
+from accelsim.errors import InputError, ProgramError
+from accelsim.simulate import run as simulate
+from accelsim.spec.config import CONFIGS
+from tests.legalize.networks import CASES, Residual, Sigmoid, inputs, quantized, torch_output
+
+RUN = """
+import sys
+import numpy as np
+from pathlib import Path
+from accelsim.codegen import load_library, run_library, set_backend
+library, source, target, backend = sys.argv[1:]
+if backend == "sim":
+    from accelsim.simulate import run
+    set_backend(run)
+np.save(target, run_library(load_library(Path(library)), [np.load(source)])[0])
+"""
+SHAPE = (2, 3, 8, 8)
+
+
+@pytest.fixture(scope="module")
+def residual() -> QuantizedModel:
+    return quantized(Residual(), SHAPE)
+
+
+@pytest.fixture(scope="module")
+def library(residual: QuantizedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiled = compile_model(residual, CONFIGS["edge8"])
+    return export_library(compiled, tmp_path_factory.mktemp("library") / "residual.so")
+
+
+def in_another_process(
+    library: Path, x: np.ndarray, folder: Path, backend: str
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Run a library in a process of its own; the file that its output goes to."""
+    np.save(folder / "x.npy", x)
+    target = folder / "y.npy"
+    arguments = [str(path) for path in (library, folder / "x.npy", target)]
+    command = [sys.executable, "-c", RUN, *arguments, backend]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
+    return done, target
+
+
+def test_library_equals_qnnpack_in_another_process(
+    library: Path, residual: QuantizedModel, tmp_path: Path
+) -> None:
+    x = inputs(SHAPE, 21)
+    done, target = in_another_process(library, x, tmp_path, "sim")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(target), torch_output(residual, x))
+
+
+def test_library_without_a_backend_fails_with_one_clear_error(
+    library: Path, tmp_path: Path
+) -> None:
+    done, target = in_another_process(library, inputs(SHAPE, 21), tmp_path, "none")
+    assert done.returncode != 0 and not target.exists()
+    last = done.stderr.strip().splitlines()[-1]
+    assert "accelsim" in last and "set_backend" in last
+
+
+@pytest.mark.parametrize("config", ["edge8", "base16", "wide32"])
+def test_host_and_accelerated_parts_work_together(config: str, tmp_path: Path) -> None:
+    shape = (1, 3, 10, 9)
+    model = quantized(Sigmoid(), shape)
+    compiled = compile_model(model, CONFIGS[config])
+    assert len(compiled.programs) == 2
+    x = inputs(shape, 22)
+    np.testing.assert_array_equal(_run(compiled, x, tmp_path), torch_output(model, x))
+
+
+def test_several_outputs_come_back_in_order(tmp_path: Path) -> None:
+    from tests.partition.test_partition import Fork
+
+    shape = (1, 3, 8, 8)
+    model = quantized(Fork(), shape)
+    x = inputs(shape, 23)
+    path = export_library(compile_model(model, CONFIGS["edge8"]), tmp_path / "fork.so")
+    set_backend(simulate)
+    left, right = run_library(load_library(path), [x])
+    assert left.shape == (1, 4, 6, 6) and right.shape == (1, 8, 3, 3)
+
+
+def test_observer_sees_every_launch(library: Path) -> None:
+    seen: list[tuple[Launch, RunResult]] = []
+    set_backend(simulate, observer=lambda launch, result: seen.append((launch, result)))
+    run_library(load_library(library), [inputs(SHAPE, 24)])
+    assert [launch.program.symbol for launch, _ in seen] == ["accelsim_region_0"]
+    assert seen[0][1].cycles > 0
+
+
+def test_error_of_the_backend_reaches_the_caller(library: Path) -> None:
+    def broken(launch: Launch) -> RunResult:
+        return RunResult("broken", 0, 3, 7, 0, (), {}, ())
+
+    set_backend(broken)
+    with pytest.raises(ProgramError, match="broken with error 3 at instruction 7"):
+        run_library(load_library(library), [inputs(SHAPE, 24)])
+
+
+def test_dump_has_one_numbered_file_a_stage(residual: QuantizedModel, tmp_path: Path) -> None:
+    compile_model(residual, CONFIGS["edge8"], tmp_path / "ir")
+    names = sorted(path.name for path in (tmp_path / "ir").iterdir())
+    assert names == [
+        *("01-qdq.txt", "02-legalized.txt", "03-matched.txt"),
+        *("04-partitioned.txt", "05-generated.txt"),
+    ]
+    texts = {name: (tmp_path / "ir" / name).read_text(encoding="utf-8") for name in names}
+    assert "R.dequantize" in texts["01-qdq.txt"]
+    assert "accelsim_conv2d" in texts["02-legalized.txt"]
+    assert "accelsim_region_0" in texts["04-partitioned.txt"]
+    assert "accelsim_conv2d" not in texts["05-generated.txt"]
+
+
+def test_fused_layers_say_which_qdq_layers_they_are() -> None:
+    make, shape = CASES["relu6"]
+    compiled = compile_model(quantized(make(), shape), CONFIGS["edge8"])
+    assert compiled.qdq_layers == {"1": ("0", "1"), "2": ("2",)}
+
+
+def test_network_without_accelerated_parts_still_runs(tmp_path: Path) -> None:
+    shape = (1, 3, 6, 6)
+    model = quantized(nn.Sequential(nn.Sigmoid()), shape)
+    compiled = compile_model(model, CONFIGS["edge8"])
+    assert compiled.regions == ()
+    x = inputs(shape, 25)
+    np.testing.assert_allclose(
+        _run(compiled, x, tmp_path), torch_output(model, x), atol=1 / 256 + 1e-6
+    )
+
+
+def test_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.so"
+    path.write_text("no library")
+    with pytest.raises(InputError, match="text"):
+        load_library(path)
+
+
+def test_payload_bytes_survive_the_c_literal(tmp_path: Path) -> None:
+    payload = bytes(range(256)) * 3 + b'0123??=\\"\n'
+    source = region_source("region", payload)
+    literal = source.split("kPayload[] =\n")[1].split(";\n\n")[0]
+    program = f"#include <stdio.h>\nstatic const char p[] = {literal};\n"
+    program += f"int main(void) {{ fwrite(p, 1, {len(payload)}, stdout); return 0; }}\n"
+    (tmp_path / "p.c").write_text(program, encoding="ascii")
+    subprocess.run(["gcc", "-o", tmp_path / "p", tmp_path / "p.c"], check=True)
+    out = subprocess.run([tmp_path / "p"], capture_output=True, check=True).stdout
+    assert out == payload
+
+
+def _run(compiled: CompiledModel, x: np.ndarray, folder: Path) -> np.ndarray:
+    set_backend(simulate)
+    machine = load_library(export_library(compiled, folder / "network.so"))
+    return run_library(machine, [x])[0]

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from accelsim.errors import ProgramError
 from accelsim.simulate.decoded import END, Decoded, Op
 from accelsim.spec.config import ENGINES, LOAD, STORE, Config
 from accelsim.spec.isa import DISPATCH_CYCLES, INSTRUCTION_BYTES
@@ -19,23 +20,37 @@ from accelsim.spec.registers import DISPATCH_ENGINE, SEMAPHORE_MAX, ErrorCode
 
 # Cycles from a cause to its effect (1 means: the effect is in the cycle after the cause).
 START_TO_FETCH = 1  # start pulse → first instruction read address
-BEAT_TO_DISPATCH = 1  # last beat of an instruction on R → dispatch begins to decode it
-DISPATCH_TO_DISPATCH = 1  # push into a queue → dispatch begins to decode the next instruction
+BEAT_TO_TAKE = 1  # last beat of an instruction on R → dispatch may take it
+PUSH_TO_TAKE = 1  # push into a queue → dispatch may take the next instruction
 PUSH_TO_START = 1  # push into a queue → the engine may accept it
-POP_TO_PUSH = 1  # an engine accepts → the freed place may be filled
 TAKE_TO_FETCH = 1  # dispatch takes an instruction → fetch may use its place
-LOAD_TO_ADDRESS = 1  # load accepted → first read address
-BEAT_TO_LOAD_DONE = 1  # last beat on R → done
+ACCEPT_TO_ADDRESS = 1  # load accepted → first read address
 BEAT_TO_ADDRESS = 1  # last beat of a burst on R → its place in flight may be used
-STORE_TO_DATA = 3  # store accepted → first W beat
-DATA_TO_DATA = 1  # last W beat of a burst → first W beat of the next
-RESPONSE_TO_DATA = 2  # B of a burst → its place may be used by a first W beat
+BEAT_TO_DONE = 1  # last beat of a load on R → done
+ACCEPT_TO_DATA = 3  # store accepted → first W beat
+RESPONSE_TO_DATA = 2  # B of a burst → first W beat of the burst that takes its place in flight
 RESPONSE_TO_DONE = 1  # last B → done
-IDLE_TO_END = 1  # last engine done → END retires
+NEVER = 1 << 62
 
 # Order of events within one cycle. Starts see only what earlier cycles did; a fetch wins the read
 # address over a load; the memory takes a read before a write.
 START, TAKE, FETCH, ADDRESS, DATA, DISPATCH, DONE, STOP = range(8)
+
+
+PRIORITY = (
+    ErrorCode.CONTRACT,
+    ErrorCode.BUS_READ,
+    ErrorCode.BUS_WRITE,
+    ErrorCode.SEMAPHORE,
+    ErrorCode.BANK,
+    ErrorCode.BUS_FETCH,
+    ErrorCode.OPCODE,
+    ErrorCode.FIELD,
+    ErrorCode.EXTENT,
+    ErrorCode.DRAM_EXTENT,
+    ErrorCode.NO_END,
+    ErrorCode.WATCHDOG,
+)
 
 
 @dataclass(slots=True)
@@ -49,11 +64,13 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error of a run: code, instruction index and engine, as the status registers give them."""
+    """An error event: code, instruction index and engine, as the status registers give them."""
 
     code: ErrorCode
     index: int
     engine: int
+    cycle: int
+    priority: int  # among events of one cycle and index, the lowest wins
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +95,14 @@ class Traffic:
 
 @dataclass(slots=True)
 class _Engine:
-    queue: deque[Op] = field(default_factory=deque)
+    queue: deque[tuple[Op, int]] = field(default_factory=deque)  # and cycle in which it is visible
     current: Retired | None = None
     last_pop: int = -1
+    last_push: int = -1
+    last_end: int = -1
     free_since: int = 0
     busy: int = 0
-    starved: int = 0  # idle cycles with an instruction waiting for tokens
+    starved: int = 0  # idle cycles in which the head of the queue lacked a token
 
 
 class Timer:
@@ -112,10 +131,10 @@ class Timer:
         self.dispatching = -1  # instruction in dispatch
         self.dispatch_free = 0
         self.faults: list[Fault] = []
-        self.stopped = False
+        self.stop_cycle = NEVER  # from the cycle after it on nothing new begins
         self.ended = -1
         self.dispatch_stall = 0
-        self.full_since = -1
+        self.held_since = -1  # since when dispatch holds an instruction that it has checked
         self.flights: deque[int] = deque()  # cycles in which load bursts leave flight
         self.burst = 0
         self.writes: deque[int] = deque()  # cycles of B of store bursts
@@ -129,9 +148,12 @@ class Timer:
 
     def run(self) -> Timeline:
         """Play all events; a run that stops making progress meets its watchdog."""
-        if self.program.violation and self.program.violation.code is ErrorCode.CONTRACT:
-            self.faults.append(Fault(ErrorCode.CONTRACT, 0, DISPATCH_ENGINE))
+        violation = self.program.violation
+        if violation and violation.code is ErrorCode.CONTRACT:
+            self._fail(0, violation.code, 0, DISPATCH_ENGINE)
             return self._timeline(1)
+        if self.program.length == 0:
+            self.at(START_TO_FETCH, DISPATCH, 0)
         self.at(START_TO_FETCH, FETCH)
         if self.limit:
             self.at(self.limit, STOP)
@@ -145,13 +167,19 @@ class Timer:
             self._done,
             self._watchdog,
         )
-        now = 0
-        while self.heap and self.ended < 0:
-            now, order, argument = heapq.heappop(self.heap)
-            handlers[order](now, argument)
-            if self.stopped and not any(e.current for e in self.engines):
+        heap = self.heap
+        while heap and self.ended < 0:
+            if heap[0][0] > self.stop_cycle and not any(e.current for e in self.engines):
                 break
-        return self._timeline(self.ended if self.ended >= 0 else now)
+            now, order, argument = heapq.heappop(heap)
+            handlers[order](now, argument)
+        if self.ended >= 0:
+            return self._timeline(self.ended)
+        if self.stop_cycle == NEVER:
+            raise ProgramError("the program makes no progress and has no cycle limit: deadlock")
+        # Engines are idle from the cycle after their end, fetch from when all of it has arrived.
+        idle = [e.last_end + 1 for e in self.engines]
+        return self._timeline(max(self.stop_cycle + 1, *idle, *self.ready[-1:]))
 
     def _timeline(self, cycles: int) -> Timeline:
         counters = {f"{name}_beats": n for name, n in self.beats.items()}
@@ -159,7 +187,7 @@ class Timer:
         for name, engine in zip(ENGINES, self.engines, strict=True):
             counters[f"{name}_busy_cycles"] = engine.busy
             counters[f"{name}_wait_cycles"] = engine.starved
-        fault = min(self.faults, key=lambda f: f.index) if self.faults else None
+        fault = min(self.faults, key=lambda f: (f.index, f.cycle, f.priority), default=None)
         return Timeline(self.retired, cycles, fault, tuple(self.tokens), counters)
 
     # ------------------------------------------------------------------------------------ memory
@@ -169,22 +197,27 @@ class Timer:
         self.memory_free = begin + beats
         return begin
 
-    def _fail(self, code: ErrorCode, index: int, engine: int) -> None:
-        self.faults.append(Fault(code, index, engine))
-        self.stopped = True
+    def _fail(self, now: int, code: ErrorCode, index: int, engine: int) -> None:
+        self.faults.append(Fault(code, index, engine, now, PRIORITY.index(code)))
+        self.stop_cycle = min(self.stop_cycle, now)
 
     def _watchdog(self, now: int, _: int) -> None:
-        if not self.stopped:
-            running = [e.current.op.index for e in self.engines if e.current]
-            waiting = [op.index for e in self.engines for op in e.queue]
-            next_up = self.dispatching if self.dispatching >= 0 else self.taken
-            oldest = min([*running, *waiting, next_up])
-            self._fail(ErrorCode.WATCHDOG, oldest, DISPATCH_ENGINE)
+        """Blame the oldest instruction that runs or waits in a queue in this cycle, or dispatch."""
+        if now > self.stop_cycle:
+            return
+        held = [(e.current.op.index, e.current.op.engine) for e in self.engines if e.current]
+        held += [(r.op.index, r.op.engine) for r in self.retired if r.end == now]
+        for engine in self.engines:
+            held += [(op.index, op.engine) for op, visible in engine.queue if visible <= now]
+        pushed = [op.index for e in self.engines for op, visible in e.queue if visible > now]
+        holds = self.dispatching if self.dispatching >= 0 else self.taken
+        held.append((min([holds, *pushed]), DISPATCH_ENGINE))
+        self._fail(now, ErrorCode.WATCHDOG, *min(held))
 
     # ------------------------------------------------------------------------ fetch and dispatch
     def _fetch(self, now: int, _: int) -> None:
         """Send one instruction's read address."""
-        if self.stopped or self.fetched >= self.program.length:
+        if now > self.stop_cycle or self.fetched >= self.program.length:
             return
         if self.fetched - self.taken >= self.config.fetch_depth:
             return  # taking one schedules the next fetch
@@ -194,7 +227,7 @@ class Timer:
         self.address_cycle = now
         last = self._serve(now, self.fetch_beats) + self.fetch_beats - 1
         self.beats["fetch"] += self.fetch_beats
-        self.ready.append(last + BEAT_TO_DISPATCH)
+        self.ready.append(last + BEAT_TO_TAKE)
         self.fetched += 1
         if self.fetched - 1 == self.taken and self.dispatching < 0:
             self._next(self.taken)
@@ -208,7 +241,7 @@ class Timer:
 
     def _take(self, now: int, index: int) -> None:
         """Dispatch takes an instruction: its place in fetch is free."""
-        if self.stopped:
+        if now > self.stop_cycle:
             return
         self.taken = index + 1
         self.at(now + TAKE_TO_FETCH, FETCH)
@@ -216,44 +249,59 @@ class Timer:
 
     def _dispatch(self, now: int, index: int) -> None:
         """Checks are done: report, retire END, or push into a queue that has a place."""
-        if self.stopped:
+        if now > self.stop_cycle:
             return
-        if index in self.traffic.failing_fetch:
-            self._fail(ErrorCode.BUS_FETCH, index, DISPATCH_ENGINE)
+        if index in self.traffic.failing_fetch and index < self.program.length:
+            self._fail(now, ErrorCode.BUS_FETCH, index, DISPATCH_ENGINE)
             return
         if index >= len(self.ops):
             violation = self.program.violation
             assert violation is not None
-            self._fail(violation.code, index, DISPATCH_ENGINE)
+            self._fail(now, violation.code, index, DISPATCH_ENGINE)
             return
         op = self.ops[index]
+        self.held_since = now if self.held_since < 0 else self.held_since
         if op.engine == END:
-            self.full_since = now
-            if not any(e.queue or e.current for e in self.engines):
-                self.ended = now
+            self._end(now, index)
             return
         engine = self.engines[op.engine]
-        if len(engine.queue) >= self.config.queue_depth:
-            self.full_since = now if self.full_since < 0 else self.full_since
-            return  # a pop schedules the next attempt
-        if self.full_since >= 0:
-            self.dispatch_stall += now - self.full_since
-            self.full_since = -1
-        engine.queue.append(op)
+        # A place that was freed in this cycle is usable in the next.
+        waiting = len(engine.queue) + (engine.last_pop == now)
+        if waiting >= self.config.queue_depth:
+            if engine.last_pop == now:
+                self.at(now + 1, DISPATCH, index)
+            return  # else a later pop schedules the next attempt
+        self.dispatch_stall += now - self.held_since
+        self.held_since = -1
+        engine.queue.append((op, now + PUSH_TO_START))
         self.at(now + PUSH_TO_START, START, op.engine)
-        self.dispatching, self.dispatch_free = -1, now + DISPATCH_TO_DISPATCH
+        self.dispatching, self.dispatch_free = -1, now + PUSH_TO_TAKE
         if self.taken < self.fetched:
             self._next(self.taken)
         elif self.taken >= self.program.length:
-            self._fail(ErrorCode.NO_END, self.program.length, DISPATCH_ENGINE)
+            self.at(now + 1, DISPATCH, self.taken)  # there was no END
+
+    def _end(self, now: int, index: int) -> None:
+        """END retires once queues, engines and fetch are empty and idle."""
+        if any(e.queue or e.current or e.last_end == now for e in self.engines):
+            return  # the end of an instruction schedules the next attempt
+        more = self.fetched < self.program.length
+        if more and self.fetched - self.taken < self.config.fetch_depth:
+            self.at(now + 1, DISPATCH, index)
+        elif self.ready[-1] > now:
+            self.at(self.ready[-1], DISPATCH, index)
+        else:
+            self.ended = now
 
     # ------------------------------------------------------------------------------------ engines
     def _start(self, now: int, number: int) -> None:
         """An engine accepts the head of its queue if it is idle and the tokens are there."""
         engine = self.engines[number]
-        if self.stopped or engine.current or not engine.queue:
+        if now > self.stop_cycle or engine.current or not engine.queue:
             return
-        op = engine.queue[0]
+        op, visible = engine.queue[0]
+        if visible > now:
+            return
         if any(not self.tokens[giver * 4 + number] for giver in op.take):
             return
         for giver in op.take:
@@ -261,16 +309,17 @@ class Timer:
         engine.queue.popleft()
         engine.current = Retired(op, now)
         self.retired.append(engine.current)
-        engine.starved += max(0, now - engine.free_since)
-        if self.dispatching >= 0 and self.full_since >= 0:
-            self.at(now + POP_TO_PUSH, DISPATCH, self.dispatching)
+        engine.last_pop = now
+        engine.starved += now - max(engine.free_since, visible)
+        if self.held_since >= 0:
+            self.at(now + 1, DISPATCH, self.dispatching)
         if number == LOAD:
             self.burst = 0
-            self.at(now + LOAD_TO_ADDRESS, ADDRESS)
+            self.at(now + ACCEPT_TO_ADDRESS, ADDRESS)
         elif number == STORE:
             self.write_burst = 0
             first = self.traffic.bursts[op.index][0]
-            self.at(now + STORE_TO_DATA + first - 1, DATA)
+            self.at(now + ACCEPT_TO_DATA + first - 1, DATA)
         else:
             self.at(now + op.duration, DONE, number)
 
@@ -297,7 +346,7 @@ class Timer:
         if self.burst < len(bursts):
             self.at(now + 1, ADDRESS)
         else:
-            self.at(last + BEAT_TO_LOAD_DONE, DONE, LOAD)
+            self.at(last + BEAT_TO_DONE, DONE, LOAD)
 
     def _data(self, now: int, _: int) -> None:
         """The store DMA sends the last W beat of one burst."""
@@ -313,7 +362,7 @@ class Timer:
             self.writes.clear()
             self.at(response + RESPONSE_TO_DONE, DONE, STORE)
             return
-        first = now + DATA_TO_DATA
+        first = now + 1
         while self.writes and self.writes[0] + RESPONSE_TO_DATA <= first:
             self.writes.popleft()
         if len(self.writes) >= self.config.write_outstanding:
@@ -325,21 +374,22 @@ class Timer:
         engine = self.engines[number]
         current = engine.current
         assert current is not None
-        current.end, engine.current, engine.free_since = now, None, now + 1
+        current.end, engine.last_end, engine.free_since = now, now, now + 1
+        engine.current = None
         engine.busy += now - current.start
-        if current.op.index in self.traffic.failing:
+        op = current.op
+        if op.index in self.traffic.failing:
             code = ErrorCode.BUS_READ if number == LOAD else ErrorCode.BUS_WRITE
-            self._fail(code, current.op.index, number)
-        if self.stopped:
+            self._fail(now, code, op.index, number)
+        if now > self.stop_cycle:
             return
-        for taker in current.op.give:
+        for taker in op.give:
             place = number * 4 + taker
             if self.tokens[place] >= SEMAPHORE_MAX:
-                self._fail(ErrorCode.SEMAPHORE, current.op.index, number)
-                return
+                self._fail(now, ErrorCode.SEMAPHORE, op.index, number)
+                continue
             self.tokens[place] += 1
             self.at(now + 1, START, taker)
         self.at(now + 1, START, number)
-        next_up = self.dispatching
-        if self.full_since >= 0 and next_up >= 0 and self.ops[next_up].engine == END:
-            self.at(now + IDLE_TO_END, DISPATCH, next_up)
+        if self.held_since >= 0 and self.ops[self.dispatching].engine == END:
+            self.at(now + 1, DISPATCH, self.dispatching)

@@ -23,11 +23,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from accelsim import sources
 from accelsim.cosim.tools import Toolchain, can_write_fst, find_toolchain
 from accelsim.errors import ToolError
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-CACHE = REPOSITORY / "build" / "cosim"
 # `quick` compiles fast and serves unit benches; `fast` runs fast and serves whole programs.
 OPTIMIZE = {
     "quick": {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"},
@@ -63,6 +62,11 @@ class CacheEntry:
     name: str
     size_bytes: int
     built: str  # UTC time
+
+
+def cache_root() -> Path:
+    """Default folder of everything that builds and runs leave behind."""
+    return sources.build_root() / "cosim"
 
 
 def wave_format() -> str:
@@ -106,7 +110,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _run(command: list[str], log: Path, tools: Toolchain, what: str) -> None:
+def _run(command: list[str], log: Path, tools: Toolchain, what: str, cache: Path) -> None:
     with log.open("a", encoding="utf-8") as stream:
         stream.write(" ".join(command) + "\n")
         stream.flush()
@@ -122,14 +126,16 @@ def _run(command: list[str], log: Path, tools: Toolchain, what: str) -> None:
         errors = [
             line for line in text if "%Error" in line or " error: " in line or "Error 1" in line
         ]
-        kept = CACHE / "failed" / f"{log.parent.name}.log"
+        kept = cache / "failed" / f"{log.parent.name}.log"
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(log, kept)
         shown = "\n".join(errors[:12] or text[-12:])
         raise ToolError(f"{what} failed, full log in {kept}:\n{shown}")
 
 
-def _verilate(request: BuildRequest, tools: Toolchain, objects: Path, log: Path) -> None:
+def _verilate(
+    request: BuildRequest, tools: Toolchain, objects: Path, log: Path, cache: Path
+) -> None:
     from cocotb_tools import config as cocotb_config
 
     libraries = cocotb_config.libs_dir
@@ -145,7 +151,7 @@ def _verilate(request: BuildRequest, tools: Toolchain, objects: Path, log: Path)
     command += [f"-I{folder}" for folder in request.include_dirs]
     command += [*request.flags, *(str(p) for p in request.cpp_sources)]
     command += [str(p) for p in request.sources]
-    _run(command, log, tools, f"verilating {request.top}")
+    _run(command, log, tools, f"verilating {request.top}", cache)
 
 
 def _make_variables(request: BuildRequest, tools: Toolchain) -> list[str]:
@@ -185,15 +191,17 @@ def _runtime_key(variables: list[str], objects: Path, tools: Toolchain) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _compile(request: BuildRequest, tools: Toolchain, objects: Path, log: Path) -> None:
+def _compile(
+    request: BuildRequest, tools: Toolchain, objects: Path, log: Path, cache: Path
+) -> None:
     variables = _make_variables(request, tools)
-    runtime = CACHE / "runtime" / _runtime_key(variables, objects, tools)
+    runtime = cache / "runtime" / _runtime_key(variables, objects, tools)
     names = _runtime_objects(objects)
     for name in names:  # newer than the makefile, so make takes them as they are
         if (runtime / name).is_file():
             shutil.copyfile(runtime / name, objects / name)
     command = [str(tools.make), "-j", str(request.jobs), "-C", str(objects), "-f", "Vtop.mk"]
-    _run([*command, *variables], log, tools, f"compiling {request.top}")
+    _run([*command, *variables], log, tools, f"compiling {request.top}", cache)
     runtime.mkdir(parents=True, exist_ok=True)
     for name in names:
         if not (runtime / name).is_file() and (objects / name).is_file():
@@ -209,28 +217,29 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def build(request: BuildRequest) -> Path:
-    """The executable for `request`, built now unless the cache holds it.
+def build(request: BuildRequest, cache: Path | None = None) -> Path:
+    """The executable for `request`, built now unless the folder `cache` holds it.
 
     Raises ToolError where a tool or source is missing or the build fails (with the log's path).
     """
+    cache = cache or cache_root()
     tools = find_toolchain()
     name = f"{request.top}-{request_hash(request, tools)}"
-    target = CACHE / "bin" / name
+    target = cache / "bin" / name
     executable = target / request.top
     if executable.is_file():
         return executable
-    with locked(CACHE / "locks" / f"{name}.lock"):
+    with locked(cache / "locks" / f"{name}.lock"):
         if executable.is_file():
             return executable
-        scratch = CACHE / "scratch"
+        scratch = cache / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
         _sweep(scratch)
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=scratch) as folder:
             work = Path(folder)
             log = work / "build.log"
-            _verilate(request, tools, work / "obj", log)
-            _compile(request, tools, work / "obj", log)
+            _verilate(request, tools, work / "obj", log, cache)
+            _compile(request, tools, work / "obj", log, cache)
             _install(request, work, target)
     return executable
 
@@ -256,18 +265,19 @@ def _install(request: BuildRequest, work: Path, target: Path) -> None:
     ready.rename(target)
 
 
-def cache_info(folder: Path = CACHE) -> tuple[CacheEntry, ...]:
+def cache_info(cache: Path | None = None) -> tuple[CacheEntry, ...]:
     """Finished binaries, oldest first."""
     entries = []
-    for about in (folder / "bin").glob("*/about.json"):
+    for about in ((cache or cache_root()) / "bin").glob("*/about.json"):
         built = json.loads(about.read_text(encoding="utf-8"))["built"]
         size = sum(p.stat().st_size for p in about.parent.iterdir())
         entries.append(CacheEntry(about.parent.name, size, built))
     return tuple(sorted(entries, key=lambda entry: (entry.built, entry.name)))
 
 
-def cache_clear(folder: Path = CACHE) -> int:
+def cache_clear(cache: Path | None = None) -> int:
     """Deletes binaries, run-time objects and leftovers; returns the bytes that became free."""
+    folder = cache or cache_root()
     freed = 0
     for part in ("bin", "runtime", "scratch", "failed"):
         for path in sorted((folder / part).rglob("*")):

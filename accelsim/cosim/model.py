@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from accelsim import sources
-from accelsim.cosim.build import CACHE, BuildRequest, build
+from accelsim.cosim.build import BuildRequest, build, cache_root
 from accelsim.spec.config import CONFIGS, Config
 from accelsim.spec.generate.systemverilog import package
 
@@ -32,7 +32,7 @@ def design_files(config: Config) -> tuple[Path, ...]:
     if CONFIGS.get(config.name) == config:
         return sources.rtl_files(config.name)
     text = package(config)
-    folder = CACHE / "gen" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    folder = cache_root() / "gen" / hashlib.sha256(text.encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / sources.PACKAGE_FILE
     if not file.is_file():

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelsim.cosim.build import REPOSITORY
+from accelsim import sources
 from accelsim.cosim.channel import Channel, Message
 from accelsim.errors import RtlError, TimeLimitError, ToolError
 
@@ -59,7 +59,7 @@ def simulation_command(
     except _CapturedError as captured:
         environment = captured.environment
         path = environment.get("PYTHONPATH", "")
-        environment["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), path])
+        environment["PYTHONPATH"] = os.pathsep.join([str(sources.PACKAGE.parent), path])
         return captured.command, environment
     except (ValueError, OSError) as error:
         raise ToolError(f"cocotb cannot start {executable.name}: {error}.") from None

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accelsim.artifacts import Launch, RunResult
-from accelsim.cosim.build import CACHE, wave_format
+from accelsim.cosim.build import cache_root, wave_format
 from accelsim.cosim.channel import Message
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.model import build_model
@@ -129,7 +129,7 @@ class Cosim:
         self.root = root
         self.launches = 0
         self._own_folder = folder is None
-        default = CACHE / "sessions" / f"{config.name}-{os.getpid()}-{next(_sequence)}"
+        default = cache_root() / "sessions" / f"{config.name}-{os.getpid()}-{next(_sequence)}"
         self.folder = (folder or default).resolve()
         self._child: Child | None = None
         self._shared: mmap.mmap | None = None

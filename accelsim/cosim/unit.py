@@ -31,8 +31,9 @@ keeps the model fast to build and to run. Packed structs and arrays appear as fl
 ports are awkward, wrap the module in a small SystemVerilog file below tests/ and make that the top.
 Clock and reset are `clk_i` and `rst_ni`. State that reset does not set starts random, by the seed.
 
-DMA modules can be connected to the AXI memory model in such a wrapper: sources `AXI_MEMORY`, option
-`cpp_sources=AXI_MEMORY_CPP`, and in the cocotb test `SimulatedMemory` from `accelsim.cosim.memory`.
+DMA modules can be connected to the AXI memory model in such a wrapper: sources `rtl(*AXI_MEMORY)`,
+option `cpp_sources=rtl(*AXI_MEMORY_CPP)`, and in the cocotb test `SimulatedMemory` from
+`accelsim.cosim.memory`.
 
 To see an assertion fire: `run_unit(..., expect_failure="text of the assertion's message")`.
 Waves: `run_unit(..., waves=True)` leaves `dump.fst` or `dump.vcd` in the run folder.
@@ -48,7 +49,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from accelsim.cosim.build import CACHE, REPOSITORY, BuildRequest, build
+from accelsim import sources
+from accelsim.cosim.build import BuildRequest, build, cache_root
 from accelsim.errors import ToolError
 
 LOG_TAIL_LINES = 40
@@ -70,11 +72,12 @@ class UnitResult:
 
 def rtl(*names: str) -> tuple[Path, ...]:
     """Paths of RTL files, given relative to rtl/."""
-    return tuple(REPOSITORY / "rtl" / name for name in names)
+    return tuple(sources.rtl_root() / name for name in names)
 
 
-AXI_MEMORY = rtl("tb/axi_protocol.sv", "tb/axi_memory.sv")
-AXI_MEMORY_CPP = rtl("tb/axi_memory.cpp")
+AXI_MEMORY = ("tb/axi_protocol.sv", "tb/axi_memory.sv")
+AXI_MEMORY_CPP = ("tb/axi_memory.cpp",)
+PLANTED = "expected_failure"  # marks a run folder whose results are not to be reported as failures
 
 
 def cocotb_main() -> Path:
@@ -164,7 +167,11 @@ def run_unit(
     label = name or "-".join(part for part in (top, suffix, test_module.split(".")[-1]) if part)
     if only is not None and name is None:
         label += "-" + re.sub(r"\W+", "_", only)
-    folder = CACHE / "runs" / f"{label}-seed{seed}"
+    folder = cache_root() / "runs" / f"{label}-seed{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PLANTED).unlink(missing_ok=True)
+    if expect_failure is not None:
+        (folder / PLANTED).touch()
     result = _simulate(executable, top, test_module, folder, seed, only, environment or {}, waves)
     planted = folder / EXPECTED_FAILURE
     planted.unlink(missing_ok=True)
@@ -200,12 +207,11 @@ def _simulate(
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
-    folder.mkdir(parents=True, exist_ok=True)
     results_xml = folder / "results.xml"
     log_file = folder / "run.log"
     logging.getLogger(__name__).info("%s: seed %d, log %s", top, seed, log_file)
     aborted = False
-    with _importable(REPOSITORY):
+    with _importable(sources.PACKAGE.parent):
         try:
             get_runner("verilator").test(
                 test_module=test_module,

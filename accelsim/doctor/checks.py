@@ -49,6 +49,7 @@ class Machine:
     program: Callable[[str], str | None]  # name → path
     first_line: Callable[[str], str]  # path → first line that it prints for --version
     package: Callable[[str], str | None]  # distribution → version
+    libpython: Callable[[], str | None]  # path of this Python's shared library
     verilator: Callable[[], tuple[Path, Path | None, str]]  # raises ToolError
     fst_headers: Callable[[], bool]
     rtl: Callable[[], Path]  # raises ToolError
@@ -79,12 +80,23 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(existing).free
 
 
+def shared_library() -> str | None:
+    """Path of this Python's shared library, or None; cocotb's own search, where it is installed."""
+    try:
+        from find_libpython import find_libpython
+    except ImportError:
+        return None
+    found: str | None = find_libpython()
+    return found
+
+
 def this_machine() -> Machine:
     """The computer that this process runs on."""
     return Machine(
         program=shutil.which,
         first_line=first_line,
         package=package_version,
+        libpython=shared_library,
         verilator=tools.find_verilator,
         fst_headers=tools.can_write_fst,
         rtl=sources.rtl_root,
@@ -130,6 +142,16 @@ def check_package(machine: Machine, name: str, extra: str) -> Check:
     return Check(name, True, True, version)
 
 
+def check_libpython(machine: Machine) -> Check:
+    """The simulation can load Python: some Pythons come without their shared library."""
+    path = machine.libpython()
+    if path is not None:
+        return Check("libpython", True, True, path)
+    remedy = "install it (Debian: libpython3-dev) or use a Python built with --enable-shared"
+    problem = "the shared library of this Python, into which cocotb loads, is not to be found"
+    return Check("libpython", False, True, "", problem, remedy)
+
+
 def check_rtl(machine: Machine) -> Check:
     """The RTL sources are where the package looks for them."""
     try:
@@ -173,6 +195,7 @@ def check_all(machine: Machine, folder: Path | None = None) -> tuple[Check, ...]
         *(check_program(machine, name) for name in PROGRAMS),
         check_verilator(machine),
         *(check_package(machine, name, extra) for extra, names in EXTRAS.items() for name in names),
+        check_libpython(machine),
         check_rtl(machine),
         check_disk(machine, folder or sources.build_root()),
         check_waves(machine),

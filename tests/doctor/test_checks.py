@@ -15,6 +15,7 @@ GOOD = doctor.Machine(
     program=lambda name: f"bin/{name}",
     first_line=lambda path: f"{path} 1.0",
     package=lambda name: "1.0",
+    libpython=lambda: "lib/libpython3.11.so",
     verilator=lambda: (Path("bin/verilator"), None, "Verilator 5.040"),
     fst_headers=lambda: True,
     rtl=lambda: Path("rtl"),
@@ -53,6 +54,7 @@ BROKEN = (
     ("cocotb", without("cocotb"), "accelsim[cosim]"),
     ("jinja2", without("jinja2"), "accelsim[report]"),
     ("matplotlib", without("matplotlib"), "accelsim[report]"),
+    ("libpython", replace(GOOD, libpython=lambda: None), "libpython3-dev"),
     ("RTL sources", replace(GOOD, rtl=no_rtl), "install accelsim again"),
     ("disk space", replace(GOOD, free_bytes=lambda folder: 1 << 30), "cache clear"),
 )

@@ -34,6 +34,7 @@ class VerifyOptions:
     self_test: bool = True
     sim_bug: str | None = None  # a planted bug of the simulator, for tests of verify itself
     rtl_bug: int | None = None  # a planted bug of the RTL, for tests of verify itself
+    jobs: int = 2
     argv: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -1,0 +1,102 @@
+"""The `accelsim` command: global options, commands, and the one place where errors end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from accelsim import __version__
+from accelsim.cli import commands_program, commands_tools, commands_verify
+from accelsim.cli.console import Color, Streams, streams
+from accelsim.cli.defaults import read_defaults
+from accelsim.errors import AccelsimError
+
+# click's base error; typer brings a click of its own from 0.26 and depends on click before that.
+UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+app = typer.Typer(
+    name="accelsim",
+    help="Bring a neural network onto an accelerator, and know that it is right.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"accelsim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail.")] = 0,
+    color: Annotated[
+        Color, typer.Option(help="When to colour; NO_COLOR is honoured.")
+    ] = Color.auto,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print and exit.")
+    ] = False,
+) -> None:
+    """Global options stand before the command."""
+    context.obj = streams(color, -1 if quiet else verbose, debug)
+
+
+for module in (commands_verify, commands_program, commands_tools):
+    module.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code; never show a traceback without --debug."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(given))
+
+
+def _run(arguments: list[str]) -> int:
+    debug = "--debug" in arguments
+    try:
+        command = typer.main.get_command(app)
+        result = command.main(
+            arguments,
+            prog_name="accelsim",
+            standalone_mode=False,
+            default_map=read_defaults(),
+        )
+        return result if isinstance(result, int) else 0
+    except AccelsimError as error:
+        return _say(str(error), error.exit_code, debug)
+    except typer.Exit as error:
+        return int(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted", 130, debug)
+    except BrokenPipeError:
+        # The reader of our output went away, which is its right.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # the last resort: an internal error is a bug of ours
+        if isinstance(error, UsageError):
+            return _say(str(error.format_message()), 2, debug)  # type: ignore[attr-defined]
+        text = f"internal error: {type(error).__name__}: {error}; --debug shows where"
+        return _say(text, 3, debug)
+
+
+def _say(text: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"accelsim: {text}", file=sys.stderr)
+    return code
+
+
+def streams_of(context: typer.Context) -> Streams:
+    """The streams that the global options chose."""
+    assert isinstance(context.obj, Streams)
+    return context.obj

@@ -1,0 +1,26 @@
+"""Writing JSON results to a file or to stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accelsim.errors import InputError
+
+
+def write_json_output(target: str, content: Mapping[str, Any]) -> None:
+    """To stdout for `-`, else to a file, whole or not at all. Raises InputError if it cannot."""
+    text = json.dumps(content, indent=1) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+        return
+    path = Path(target)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None

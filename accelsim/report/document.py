@@ -1,0 +1,100 @@
+"""report.json, schema accelsim.verify/1: a contract for scripts, extended but never renamed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from accelsim.artifacts import Comparison, LayerReport
+
+SCHEMA = "accelsim.verify/1"
+
+
+class Record(Protocol):
+    """What a report needs of a run; `verify.RunRecord` has it."""
+
+    model: str
+    config: str
+    seed: int
+    replay: str
+    versions: Any
+    status: str
+    exit_code: int
+    error: str | None
+    inputs_sha256: str
+    program_sha256: str
+    input_origin: str
+    layers: list[LayerReport]
+    exercised: dict[str, int]
+    cycles: dict[str, int]
+    seconds: dict[str, float]
+    accuracy: Any
+    self_test: dict[str, str]
+    checks: list[dict[str, object]]
+    problems: list[str]
+    not_run: list[str]
+
+
+def document(record: Record) -> dict[str, Any]:
+    """The report as JSON-ready values."""
+    accuracy: dict[str, Any] = {"float": None, "torch_int8": None, "sim": None, "rtl": None}
+    accuracy["samples"] = {}
+    if record.accuracy is not None:
+        accuracy |= {name: _number(value) for name, value in record.accuracy.share.items()}
+        accuracy["samples"] = dict(record.accuracy.samples)
+    seconds = {"compile": 0.0, "sim": 0.0, "rtl": 0.0} | record.seconds
+    return {
+        "schema": SCHEMA,
+        "model": record.model,
+        "config": record.config,
+        "status": record.status,
+        "exit_code": record.exit_code,
+        "error": record.error,
+        "problems": list(record.problems),
+        "seed": record.seed,
+        "versions": dict(record.versions),
+        "inputs": record.input_origin,
+        "inputs_sha256": record.inputs_sha256,
+        "program_sha256": record.program_sha256,
+        "replay": record.replay,
+        "layers": [_layer(layer) for layer in record.layers],
+        "exercised": dict(record.exercised),
+        "checks": list(record.checks),
+        "self_test": dict(record.self_test),
+        "not_run": list(record.not_run),
+        "totals": {
+            "macs": sum(layer.macs for layer in record.layers),
+            "cycles": {"sim": None, "rtl": None} | record.cycles,
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        },
+        "accuracy": accuracy,
+    }
+
+
+def _layer(layer: LayerReport) -> dict[str, Any]:
+    return {
+        "name": layer.name,
+        "op": layer.op,
+        "members": list(layer.members),
+        "placement": layer.placement,
+        "reason": layer.reason,
+        "waived": layer.waived,
+        "elements": layer.elements,
+        "macs": layer.macs,
+        "tiles": layer.tiles,
+        "facts": dict(layer.facts),
+        "compare": [_comparison(c) for c in layer.compare],
+        "cycles": {"sim": None, "rtl": None} | dict(layer.cycles),
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    result = asdict(comparison)
+    if comparison.first is not None:
+        result["first"]["index"] = list(comparison.first.index)
+    return result
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -49,6 +49,17 @@ def check_source(source: SourceModel) -> None:
             shape than the example.
     """
     input_arrays(source.example_inputs, source.name)
+    expected = torch.export.ExportedProgram if source.already_quantized else torch.nn.Module
+    if not isinstance(source.float_module, expected):
+        raise ModelError(
+            f"model {source.name} holds a {type(source.float_module).__name__}; a "
+            f"{expected.__name__} is needed"
+        )
+    if len(source.input_names) != len(source.example_inputs):
+        raise ModelError(
+            f"model {source.name} names {len(source.input_names)} inputs and gives "
+            f"{len(source.example_inputs)}"
+        )
     if not source.already_quantized:
         for parameter, tensor in source.float_module.named_parameters():
             if tensor.dtype != torch.float32:

@@ -60,6 +60,12 @@ def from_program(program: torch.export.ExportedProgram, name: str) -> SourceMode
         for node in program.graph.nodes
     )
     examples = _examples(program, name, specifications, required=not quantized)
+    for (own, shape), array in zip(specifications.items(), examples, strict=False):
+        if array.shape != shape:
+            raise ModelError(
+                f"the example for input '{own}' of {name} has shape {array.shape}, the program "
+                f"takes {shape}"
+            )
     source = SourceModel(
         name=name,
         float_module=program if quantized else rebuild(program, name),

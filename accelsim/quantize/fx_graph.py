@@ -23,6 +23,7 @@ from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize import names as naming
 from accelsim.quantize.float_graph import float_graph
+from accelsim.zoo.training import one_thread
 
 ENGINE = "qnnpack"
 
@@ -55,7 +56,7 @@ def qnnpack_engine() -> Iterator[None]:
 
 
 def quantize_fx(source: SourceModel, per_channel: bool, observer: str) -> FxQuantized:
-    """Calibrate and convert.
+    """Calibrate and convert, on one thread so that scales repeat everywhere.
 
     Args:
         source: `float_module` in eval mode; `calibration` batches, or the example inputs where
@@ -67,7 +68,7 @@ def quantize_fx(source: SourceModel, per_channel: bool, observer: str) -> FxQuan
         ModelError: the module cannot be traced, calibrated or converted.
         InputError: an unknown observer.
     """
-    with warnings.catch_warnings(), qnnpack_engine(), torch.no_grad():
+    with warnings.catch_warnings(), qnnpack_engine(), one_thread(), torch.no_grad():
         warnings.simplefilter("ignore")
         module = copy.deepcopy(source.float_module).eval()
         module, graph, user_names = float_graph(module, source.name)

@@ -5,6 +5,7 @@ qnnpack engine computes it. It must not know Relax."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ class _Recorder(fx.Interpreter):
 
 def _record(module: fx.GraphModule, inputs: tuple[NDArray[Any], ...]) -> dict[fx.Node, Any]:
     recorder = _Recorder(module)
-    with qnnpack_engine(), torch.no_grad():
+    with warnings.catch_warnings(), qnnpack_engine(), torch.no_grad():
+        warnings.simplefilter("ignore")
         recorder.run(*(torch.from_numpy(np.ascontiguousarray(array)) for array in inputs))
     return recorder.values
 

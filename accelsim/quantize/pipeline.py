@@ -15,9 +15,10 @@ from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.canonical import canonical
 from accelsim.quantize.converters import to_relax
+from accelsim.quantize.exported_names import exported_names
 from accelsim.quantize.fx_graph import quantize_fx
 from accelsim.quantize.golden import label_layers
-from accelsim.quantize.names import LayerNames, exported_names
+from accelsim.quantize.names import LayerNames
 
 
 def quantize(

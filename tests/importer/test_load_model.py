@@ -74,6 +74,16 @@ def mismatched():
     return SourceModel("mine", Net(), (image,), ("image",), calibration=(wide,))
 
 
+def misnamed():
+    image = np.zeros((1, 3, 8, 8), np.float32)
+    return SourceModel("mine", Net(), (image,), ("image", "mask"))
+
+
+def hollow():
+    image = np.zeros((1, 3, 8, 8), np.float32)
+    return SourceModel("mine", 5, (image,), ("image",))
+
+
 NOT_CALLABLE = 5
 """
 
@@ -156,6 +166,8 @@ def test_script_may_import_its_neighbour(tmp_path: Path) -> None:
         ("half", ModelError, "'conv.weight' .* is float16"),
         ("integers", ModelError, "input 0 .* is int64"),
         ("infinite", InputError, "NaN or infinity"),
+        ("misnamed", ModelError, "names 2 inputs and gives 1"),
+        ("hollow", ModelError, "holds a int; a Module is needed"),
         ("mismatched", InputError, "calibration batch 0"),
     ],
 )

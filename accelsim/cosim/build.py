@@ -144,6 +144,8 @@ def _verilate(
     command += ["--top-module", request.top, "-Wno-fatal", "--x-initial", "unique"]
     link = f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator -lgpi -ldl -rdynamic"
     command += ["-LDFLAGS", link]
+    mains = Path(cocotb_config.share_dir) / "lib" / "verilator"  # cocotb's main program
+    command += ["-CFLAGS", f"-I{mains}"]
     if request.waves:
         command += ["--trace-fst" if wave_format() == "fst" else "--trace-vcd", "--trace-structs"]
     command += [f"-G{name}={value}" for name, value in request.parameters.items()]

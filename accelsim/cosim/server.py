@@ -52,7 +52,7 @@ class Server:
         records = request["records"]
         if records is not None:
             assert self.library.npu_observe_open(records.encode()) == 0, f"cannot write {records}"
-        self.library.npu_observe_enable(int(records is not None))
+        bench.observe.value = int(records is not None)
         for address, data in request["writes"]:
             await self.port.write(address, data)
         bench.run_limit.value = request["limit"]
@@ -64,6 +64,7 @@ class Server:
             answer["reads"] = [await self.port.read(address) for address in request["reads"]]
             for address, data in request["after"]:
                 await self.port.write(address, data)
+        bench.observe.value = 0
         answer["left"] = int(bench.run_limit.value)
         answer["counters"] = asdict(self.memory.counters())
         self.library.npu_observe_close()

@@ -25,7 +25,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.artifacts import Launch, RunResult
+from accelsim.artifacts import Launch, Record, RunResult
 from accelsim.cosim.build import cache_root, wave_format
 from accelsim.cosim.channel import Message
 from accelsim.cosim.memory import MemoryOptions
@@ -51,15 +51,12 @@ _sequence = itertools.count()
 
 
 def launch_regions(launch: Launch) -> dict[int, NDArray[np.uint8]]:
-    """Contents by base register: `launch.dram`, and what the program implies where it is silent."""
+    """Contents by base register: `launch.dram`, with program and constants where it lacks them."""
     program = launch.program
     regions = {base: np.asarray(data, dtype=np.uint8).ravel() for base, data in launch.dram.items()}
     implied = {
         isa.PROGRAM_BASE: np.ascontiguousarray(program.words, dtype="<u4").view(np.uint8).ravel(),
         isa.WEIGHTS_BASE: np.frombuffer(program.constants, dtype=np.uint8),
-        isa.INPUT_BASE: np.zeros(program.input_bytes, np.uint8),
-        isa.OUTPUT_BASE: np.zeros(program.output_bytes, np.uint8),
-        isa.ARENA_BASE: np.zeros(program.arena_bytes, np.uint8),
     }
     for base in regions:
         if not 0 <= base < BASES:
@@ -230,11 +227,16 @@ class Cosim:
             error_code=value["ERROR_CODE"] if failed else 0,
             error_index=value["ERROR_INDEX"] if failed else 0,
             error_engine=value["ERROR_ENGINE"] if failed else 0,
-            records=read_records(self.folder / "records.bin") if launch.observe else (),
+            records=self._records() if launch.observe else (),
             dram=dram,
             semaphores=tuple(answer["reads"][names:]),
             counters=answer["counters"],
         )
+
+    def _records(self) -> tuple[Record, ...]:
+        """Records of the last run by engine, each engine's in its order."""
+        found = read_records(self.folder / "records.bin")
+        return tuple(sorted(found, key=lambda r: (r.engine, r.start_cycle)))
 
     def _mapped(self, size_bytes: int) -> NDArray[np.uint8]:
         """The shared memory, made larger where `size_bytes` do not fit."""

@@ -17,7 +17,7 @@ from typing import Any
 import cocotb
 from cocotb.clock import Clock
 from cocotb.queue import Queue
-from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotb.triggers import ClockCycles, RisingEdge, Timer, with_timeout
 
 Word = int | dict[str, int]
 CLOCK_NS = 10
@@ -56,6 +56,7 @@ async def reset(dut: Any, cycles: int = 3) -> None:
     for handle in dut:
         if handle._name.endswith("_i") and handle._name != "clk_i":
             handle.value = 0
+    await Timer(1, "ns")  # before the first edge, which would see random state out of reset
     start_clock(dut)
     await ClockCycles(dut.clk_i, cycles)
     dut.rst_ni.value = 1

@@ -80,11 +80,9 @@ AXI_MEMORY_CPP = ("tb/axi_memory.cpp",)
 PLANTED = "expected_failure"  # marks a run folder whose results are not to be reported as failures
 
 
-def cocotb_main() -> Path:
-    """The main program that cocotb ships for Verilator."""
-    from cocotb_tools import config
-
-    return Path(config.share_dir) / "lib" / "verilator" / "verilator.cpp"
+def unit_main() -> Path:
+    """The main program of unit benches, which wraps the one that cocotb ships for Verilator."""
+    return rtl("tb/unit_main.cpp")[0]
 
 
 def build_unit(

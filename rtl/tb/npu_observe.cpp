@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 
 namespace {
 
@@ -21,8 +22,13 @@ struct Record {
 };
 static_assert(sizeof(Record) == 32, "the file format has no padding");
 
+struct Burst {
+  uint64_t address;  // of its next beat
+  uint32_t beats;    // left
+};
+
 FILE* file = nullptr;
-bool enabled = false;
+std::deque<Burst> bursts;  // whose data has not all been sent
 uint64_t digests[kEngines];
 
 }  // namespace
@@ -36,17 +42,13 @@ int npu_observe_open(const char* path) {
   return file == nullptr ? errno : 0;
 }
 
-void npu_observe_enable(int on) { enabled = on != 0; }
-
 void npu_observe_close(void) {
   if (file != nullptr) std::fclose(file);
   file = nullptr;
-  enabled = false;
+  bursts.clear();
 }
 
 // Called by npu_observe.sv.
-unsigned char npu_observe_enabled(void) { return enabled; }
-
 void npu_observe_start(uint32_t engine) { digests[engine] = 0; }
 
 // `words` 32-bit words of one row that an engine wrote at `address`.
@@ -57,6 +59,19 @@ void npu_observe_row(uint32_t engine, uint64_t address, uint32_t words, const ui
     sum += row[j] * ((first + j) * kMultiplier | 1);
   }
   digests[engine] += sum;
+}
+
+void npu_observe_acc_row(uint32_t engine, uint64_t address, uint32_t words, const uint32_t* row) {
+  npu_observe_row(engine, address, words, row);
+}
+
+// A write burst whose first beat has number `address`; its data comes through npu_observe_beat.
+void npu_observe_burst(uint64_t address, uint32_t beats) { bursts.push_back({address, beats}); }
+
+void npu_observe_beat(uint32_t engine, uint32_t words, const uint32_t* row) {
+  if (bursts.empty()) return;
+  npu_observe_row(engine, bursts.front().address++, words, row);
+  if (--bursts.front().beats == 0) bursts.pop_front();
 }
 
 void npu_observe_retire(uint32_t engine, uint32_t index, uint64_t start, uint64_t end) {

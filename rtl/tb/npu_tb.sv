@@ -6,6 +6,7 @@ module npu_tb;
   logic rst_ni = 1'b0;
   logic run = 1'b0;
   logic [63:0] run_limit = '0;
+  logic observe = 1'b0;  // records and digests
   logic irq;
 
   logic [npu_pkg::REG_AW-1:0] s_axil_awaddr = '0;
@@ -129,7 +130,8 @@ module npu_tb;
 
   npu_observe u_observe (
     .clk_i,
-    .rst_ni
+    .rst_ni,
+    .enable_i(observe)
   );
 
   // Read and set from outside only.

@@ -51,7 +51,6 @@ def test_records_hold_engine_index_cycles_and_digest(observer: ctypes.CDLL, tmp_
     load = {a: rng.integers(0, 2**32, 4).tolist() for a in (0, 7, 2**40 + 3)}
     matrix = {a: rng.integers(0, 2**32, 32).tolist() for a in (5, 2**20 + 9)}
     assert observer.npu_observe_open(str(path).encode()) == 0
-    observer.npu_observe_enable(1)
     observer.npu_observe_start(0)
     observer.npu_observe_start(1)
     observe(observer, 1, matrix)

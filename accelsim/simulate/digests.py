@@ -4,8 +4,9 @@ What comes in: memories, field values and the name of the instruction. What goes
 digest that `accelsim.spec.digest` defines; its formula is rearranged here as below.
 
 The weight of word j in row a is p | 1 with p = (64a + j + 1)·M. M is odd, so p is even where j is
-odd, and there p | 1 = p + 1. Hence digest = M·Σ w·(64a + j + 1) + Σ over odd j of w, and the first
-sum needs row sums and column sums only.
+odd, and there p | 1 = p + 1: digest = M·Σ w·(64a + j + 1) + Σ over odd j of w, and column sums
+of w and of a·w suffice. Both come from one float64 product of 16-bit halves of the words, exact
+because a counts from the lowest row.
 """
 
 from __future__ import annotations
@@ -20,19 +21,31 @@ from accelsim.simulate.transfer import COUNTS, dram_rows, local_rows
 from accelsim.spec.digest import ACC_BANK_SHIFT, DRAM_BASE_SHIFT, MULTIPLIER, WORDS_PER_ROW
 
 MASK = (1 << 64) - 1
+HALF = 1 << 16
+FLOAT64_EXACT = 1 << 53
 Fields = Mapping[str, int]
 Rows = tuple[NDArray[np.int64], NDArray[np.generic]]
 
 
 def digest_rows(addresses: NDArray[np.int64], rows: NDArray[np.generic]) -> int:
     """Digest of `rows` (n, bytes or int32 words) at `addresses` (n,), modulo 2^64."""
-    words = np.ascontiguousarray(rows).view(np.uint32).reshape(len(addresses), -1)
-    columns = words.sum(axis=0, dtype=np.uint64)
-    row_sums = words.sum(axis=1, dtype=np.uint64)
-    by_row = int((row_sums * addresses.astype(np.uint64)).sum(dtype=np.uint64))
-    by_column = sum((j + 1) * int(c) for j, c in enumerate(columns))
-    odd = int(columns[1::2].sum(dtype=np.uint64))
-    return (MULTIPLIER * (WORDS_PER_ROW * by_row + by_column) + odd) & MASK
+    first = int(addresses.min())
+    left = np.empty((2, len(addresses)))
+    left[0] = 1
+    left[1] = addresses - first
+    if left[1].max() * len(addresses) * HALF >= FLOAT64_EXACT:
+        middle = len(addresses) // 2  # a single row always fits
+        top = digest_rows(addresses[:middle], rows[:middle])
+        return (top + digest_rows(addresses[middle:], rows[middle:])) & MASK
+    halves = np.ascontiguousarray(rows).view(np.uint16).reshape(len(addresses), -1)
+    plain, weighted = (left @ halves.astype(np.float64)).astype(np.int64).tolist()
+    total = 0
+    for j in range(0, len(plain), 2):
+        words = plain[j] + (plain[j + 1] << 16)
+        by_address = weighted[j] + (weighted[j + 1] << 16) + first * words
+        total += MULTIPLIER * (WORDS_PER_ROW * by_address + (j // 2 + 1) * words)
+        total += words * (j // 2 % 2)
+    return total & MASK
 
 
 def grid(base: int, counts: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.int64]:

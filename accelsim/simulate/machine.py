@@ -22,7 +22,8 @@ from accelsim.simulate.execute import Executor
 from accelsim.simulate.hazards import analyse
 from accelsim.simulate.memory import new_memory
 from accelsim.simulate.prepared import SEMAPHORES, Prepared, decode_for, traffic_of
-from accelsim.simulate.timing import Timeline, Timer
+from accelsim.simulate.timeline import Timeline
+from accelsim.simulate.timing import Timer
 from accelsim.spec.config import Config
 from accelsim.spec.isa import BASE_REGISTERS, PROGRAM_BASE, WEIGHTS_BASE
 

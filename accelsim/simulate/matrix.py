@@ -1,8 +1,7 @@
 """Values of the matrix engine: conv and dwconv, one whole-array product an instruction.
 
 What comes in: memories and field values. What goes out: accumulator rows, exact modulo 2^32. Sums
-go through float32 BLAS where every partial sum provably stays below 2^24, else through float64
-(products of 9 bits and fewer than 2^20 terms stay far below 2^53).
+go through float32 BLAS, in pieces for which every partial sum provably stays below 2^24.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from accelsim.simulate.windows import axes, windows
 from accelsim.spec.config import DEPTHWISE_TAPS
 
 FLOAT32_EXACT = 1 << 24
+ALWAYS_EXACT = 257  # products of ±255·±255
 
 
 def _accumulate(memory: Memory, v: Mapping[str, int], blocks: int, tail: int, out: I32) -> None:
@@ -61,26 +61,32 @@ def conv(memory: Memory, v: Mapping[str, int]) -> None:
         right -= np.float32(v["weight_zero_point"])
     if v["in_tail"] < lanes:
         right.reshape(-1, blocks_in, lanes, right.shape[1])[:, -1, v["in_tail"] :] = 0
-    out = exact_product(left, right, abs(v["input_zero_point"]) + 128)
+    limit = max(127 - v["input_zero_point"], 128 + v["input_zero_point"])
+    out = exact_product(left, right, limit)
     _accumulate(memory, v, blocks_out, v["out_tail"], out.reshape(pixels, blocks_out, lanes))
 
 
 def exact_product(left: NDArray[Any], right: NDArray[Any], left_limit: int) -> I32:
-    """left (m, k) times right (k, n), float32 integers, modulo 2^32; |left| ≤ left_limit."""
+    """left (m, k) times right (k, n), float32 integers, modulo 2^32.
+
+    |left| ≤ left_limit ≤ 255 and |right| ≤ 255. Products too long for float32 are cut in two.
+    """
     k = left.shape[1]
-    if k * left_limit * 255 < FLOAT32_EXACT or _bounded(right, left_limit):
-        narrow: I32 = (left @ right).astype(np.int32)
-        return narrow
-    product = left.astype(np.float64) @ right.astype(np.float64)
-    wide: I32 = product.astype(np.int64).astype(np.int32)
-    return wide
+    if k <= ALWAYS_EXACT or _bounded(right, left_limit):
+        product: I32 = (left @ right).astype(np.int32)
+        return product
+    half = k // 2
+    total = exact_product(left[:, :half], right[:half], left_limit)
+    total += exact_product(left[:, half:], right[half:], left_limit)
+    return total
 
 
 def _bounded(right: NDArray[Any], left_limit: int) -> bool:
-    """Whether Σ|w|·left_limit stays below 2^24 in every column (float32 sums of small integers)."""
-    if right.shape[0] * 255 >= FLOAT32_EXACT:
+    """Whether Σ|w|·left_limit stays below 2^24 in every column."""
+    k = right.shape[0]
+    if k * 255 >= FLOAT32_EXACT:
         return False
-    magnitude = np.abs(right).sum(axis=0)
+    magnitude = np.ones(k, np.float32) @ np.abs(right)  # exact: below 2^24 itself
     return bool(float(magnitude.max()) * left_limit < FLOAT32_EXACT)
 
 

@@ -14,7 +14,7 @@ from accelsim.simulate.bursts import BusFault, burst_beats, meets_fault
 from accelsim.simulate.decoded import Decoded, decode_program
 from accelsim.simulate.hazards import analyse
 from accelsim.simulate.ordering import Order
-from accelsim.simulate.timing import Traffic
+from accelsim.simulate.timeline import Traffic
 from accelsim.spec.config import ENGINES, Config
 from accelsim.spec.isa import INSTRUCTION_BYTES, PROGRAM_BASE
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from accelsim.errors import ProgramError
 from accelsim.simulate.decoded import END, Decoded, Op
+from accelsim.simulate.timeline import PRIORITY, Fault, Retired, Timeline, Traffic
 from accelsim.spec.config import ENGINES, LOAD, STORE, Config
 from accelsim.spec.isa import DISPATCH_CYCLES, INSTRUCTION_BYTES
 from accelsim.spec.registers import DISPATCH_ENGINE, SEMAPHORE_MAX, ErrorCode
@@ -35,62 +36,6 @@ NEVER = 1 << 62
 # Order of events within one cycle. Starts see only what earlier cycles did; a fetch wins the read
 # address over a load; the memory takes a read before a write.
 START, TAKE, FETCH, ADDRESS, DATA, DISPATCH, DONE, STOP = range(8)
-
-
-PRIORITY = (
-    ErrorCode.CONTRACT,
-    ErrorCode.BUS_READ,
-    ErrorCode.BUS_WRITE,
-    ErrorCode.SEMAPHORE,
-    ErrorCode.BANK,
-    ErrorCode.BUS_FETCH,
-    ErrorCode.OPCODE,
-    ErrorCode.FIELD,
-    ErrorCode.EXTENT,
-    ErrorCode.DRAM_EXTENT,
-    ErrorCode.NO_END,
-    ErrorCode.WATCHDOG,
-)
-
-
-@dataclass(slots=True)
-class Retired:
-    """One instruction that an engine started."""
-
-    op: Op
-    start: int
-    end: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """An error event: code, instruction index and engine, as the status registers give them."""
-
-    code: ErrorCode
-    index: int
-    engine: int
-    cycle: int
-    priority: int  # among events of one cycle and index, the lowest wins
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """What happened when."""
-
-    retired: list[Retired]  # in start order
-    cycles: int
-    fault: Fault | None
-    semaphores: tuple[int, ...]
-    counters: dict[str, int]
-
-
-@dataclass(slots=True)
-class Traffic:
-    """What the DMA engines and fetch ask of AXI, and where the bus fails."""
-
-    bursts: Sequence[list[int]]  # by instruction index; empty but for load and store
-    failing: frozenset[int] = frozenset()  # loads and stores that meet a bus error
-    failing_fetch: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -324,50 +269,56 @@ class Timer:
             self.at(now + op.duration, DONE, number)
 
     def _address(self, now: int, _: int) -> None:
-        """The load DMA sends the read address of one burst."""
+        """The load DMA sends read addresses until another event comes first."""
         current = self.engines[LOAD].current
         assert current is not None
-        if self.address_cycle == now:
-            self.at(now + 1, ADDRESS)
-            return
-        flights = self.flights
-        while flights and flights[0] <= now:
-            flights.popleft()
-        if len(flights) >= self.config.read_outstanding:
-            self.at(flights[0], ADDRESS)
-            return
+        flights, heap = self.flights, self.heap
         bursts = self.traffic.bursts[current.op.index]
-        beats = bursts[self.burst]
-        self.burst += 1
-        self.address_cycle = now
-        last = self._serve(now, beats) + beats - 1
-        self.beats["load"] += beats
-        flights.append(last + BEAT_TO_ADDRESS)
-        if self.burst < len(bursts):
-            self.at(now + 1, ADDRESS)
-        else:
-            self.at(last + BEAT_TO_DONE, DONE, LOAD)
+        outstanding = self.config.read_outstanding
+        while not heap or (now, ADDRESS, 0) <= heap[0]:
+            if self.address_cycle == now:
+                now += 1
+                continue
+            while flights and flights[0] <= now:
+                flights.popleft()
+            if len(flights) >= outstanding:
+                now = flights[0]
+                continue
+            beats = bursts[self.burst]
+            self.burst += 1
+            self.address_cycle = now
+            end = self._serve(now, beats) + beats
+            self.beats["load"] += beats
+            flights.append(end - 1 + BEAT_TO_ADDRESS)
+            if self.burst == len(bursts):
+                self.at(end - 1 + BEAT_TO_DONE, DONE, LOAD)
+                return
+            now += 1
+        self.at(now, ADDRESS)
 
     def _data(self, now: int, _: int) -> None:
-        """The store DMA sends the last W beat of one burst."""
+        """The store DMA sends last W beats of bursts until another event comes first."""
         current = self.engines[STORE].current
         assert current is not None
+        writes, heap = self.writes, self.heap
         bursts = self.traffic.bursts[current.op.index]
-        beats = bursts[self.write_burst]
-        self.write_burst += 1
-        response = self._serve(now, beats) + beats
-        self.beats["store"] += beats
-        self.writes.append(response)
-        if self.write_burst == len(bursts):
-            self.writes.clear()
-            self.at(response + RESPONSE_TO_DONE, DONE, STORE)
-            return
-        first = now + 1
-        while self.writes and self.writes[0] + RESPONSE_TO_DATA <= first:
-            self.writes.popleft()
-        if len(self.writes) >= self.config.write_outstanding:
-            first = self.writes.popleft() + RESPONSE_TO_DATA
-        self.at(first + bursts[self.write_burst] - 1, DATA)
+        while not heap or (now, DATA, 0) <= heap[0]:
+            beats = bursts[self.write_burst]
+            self.write_burst += 1
+            response = self._serve(now, beats) + beats
+            self.beats["store"] += beats
+            writes.append(response)
+            if self.write_burst == len(bursts):
+                writes.clear()
+                self.at(response + RESPONSE_TO_DONE, DONE, STORE)
+                return
+            first = now + 1
+            while writes and writes[0] + RESPONSE_TO_DATA <= first:
+                writes.popleft()
+            if len(writes) >= self.config.write_outstanding:
+                first = writes.popleft() + RESPONSE_TO_DATA
+            now = first + bursts[self.write_burst] - 1
+        self.at(now, DATA)
 
     def _done(self, now: int, number: int) -> None:
         """An engine ends an instruction and gives its tokens."""

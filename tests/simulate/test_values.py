@@ -10,8 +10,11 @@ import pytest
 from accelsim.simulate.decoded import make_op
 from accelsim.simulate.digests import digest_rows
 from accelsim.simulate.execute import Executor
+from accelsim.simulate.footprint import footprint
 from accelsim.simulate.matrix import exact_product
 from accelsim.simulate.memory import Memory
+from accelsim.simulate.vector import NARROW, add_narrow, scale_narrow
+from accelsim.spec import arithmetic
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.digest import digest
 from tests.simulate.drawing import DRAW, legal, put_parameters, random_memory
@@ -88,3 +91,38 @@ def test_a_digest_covers_the_rows_that_the_oracle_changes(seed):
     region = memory.dram[values["base_reg"]].reshape(-1, config.lanes)
     expected = digest(beats + np.uint64(values["base_reg"] << 40), region[beats.astype(int)])
     assert digest_of_store == expected
+
+
+def test_narrow_scaling_is_that_of_the_specification_after_every_clamp(seed):
+    rng = np.random.default_rng(seed)
+    acc = rng.integers(-(1 << 31), 1 << 31, 100_000).astype(np.int32)
+    acc[:50_000] >>= rng.integers(0, 31, 50_000).astype(np.int32)
+    ties = np.float32(0.5) ** rng.integers(0, 33, len(acc)).astype(np.float32)
+    spread = np.exp2(rng.uniform(-100, 100, len(acc))).astype(np.float32)
+    for multiplier in (ties, spread, np.float32(3) * ties):
+        with np.errstate(over="ignore"):
+            exact, narrow = arithmetic.scale_fp32(acc, multiplier), scale_narrow(acc, multiplier)
+        np.testing.assert_array_equal(narrow, np.clip(exact, -NARROW, NARROW))
+    a, b = (rng.integers(-255, 256, 100_000).astype(np.int16) for _ in range(2))
+    for scales in ((ties[: len(a)], ties, ties), (spread, spread[::-1].copy(), ties)):
+        with np.errstate(over="ignore"):
+            exact, narrow = arithmetic.add_fp32(a, b, *scales), add_narrow(a, b, *scales)
+        np.testing.assert_array_equal(narrow, np.clip(exact, -NARROW, NARROW))
+
+
+@pytest.mark.parametrize("name", ["drain", "pool", "add"])
+def test_saturation_counts_are_outputs_that_the_clamp_changed(name, seed):
+    config = CONFIGS["edge8"]
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        memory = random_memory(rng, config)
+        values = legal(rng, name, config) | {"clamp_min": -50, "clamp_max": 60}
+        put_parameters(rng, memory, values, *PARAMETERS[name])
+        wide, narrow = copy.deepcopy(memory), copy.deepcopy(memory)
+        ORACLE[name](wide, {**values, "clamp_min": -128, "clamp_max": 127})
+        executor = Executor(narrow, observe=False)
+        executor.run(make_op(0, name, values, config))
+        rows = footprint(make_op(0, name, values, config), config)[-1].rows
+        low, high = wide.act[rows] < -50, wide.act[rows] > 60
+        # Pad lanes are 0 and never counted.
+        assert (executor.saturated_low, executor.saturated_high) == (low.sum(), high.sum())

@@ -200,14 +200,36 @@ class Schedule:
 
 # ----- emit → simulate, cosim, compare
 @dataclass(frozen=True, slots=True)
+class Patches:
+    """The host stores, in place of an image, the window of every output pixel as channels.
+
+    Channel (row · kernel_w + column) · c + channel of output pixel (i, j) is the input element
+    under that tap; padding is `fill`, the zero point. `image` is the shape of what is packed.
+    """
+
+    image: Shape4
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]  # top, left, bottom, right
+    dilation: tuple[int, int]
+    fill: int
+
+
+@dataclass(frozen=True, slots=True)
 class TensorExtent:
     """Where a tensor lies in DRAM: layout n, h, w, c/LANES, LANES, one byte an element."""
 
     name: str
     base: int  # base register number
     offset_bytes: int
-    shape: Shape4  # logical, without pad lanes
+    shape: Shape4  # as it lies in memory, without pad lanes
     zero_point: int
+    patches: Patches | None = None  # how the host makes it from an image, if it does
+
+    @property
+    def logical(self) -> Shape4:
+        """Shape of the tensor as the network knows it."""
+        return self.shape if self.patches is None else self.patches.image
 
     def blocks(self, lanes: int) -> int:
         """Channel blocks of LANES lanes."""

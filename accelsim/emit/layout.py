@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.artifacts import I8, Program, TensorExtent
+from accelsim.artifacts import I8, Patches, Program, TensorExtent
 from accelsim.errors import InputError
 from accelsim.spec.isa import (
     ARENA_BASE,
@@ -25,6 +25,17 @@ def pack(values: I8, lanes: int) -> NDArray[np.uint8]:
     padded = np.zeros((n, h, w, blocks * lanes), np.int8)
     padded[..., :c] = values
     return padded.reshape(-1).view(np.uint8)
+
+
+def patches(values: I8, p: Patches) -> I8:
+    """(n, h, w, c) → (n, oh, ow, kernel_h · kernel_w · c) as `Patches` describes."""
+    top, left, bottom, right = p.padding
+    padded = np.pad(values, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=p.fill)
+    reach = [(k - 1) * d + 1 for k, d in zip(p.kernel, p.dilation, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=(1, 2))
+    chosen = windows[:, :: p.stride[0], :: p.stride[1], :, :: p.dilation[0], :: p.dilation[1]]
+    ordered = chosen.transpose(0, 1, 2, 4, 5, 3)
+    return np.ascontiguousarray(ordered).reshape(*ordered.shape[:3], -1)
 
 
 def unpack(data: NDArray[np.uint8], extent: TensorExtent, lanes: int) -> I8:
@@ -53,18 +64,19 @@ def launch_memory(program: Program, tensors: Mapping[str, I8]) -> dict[int, NDAr
                 f"program {program.symbol} has no tensor {name!r}; it has "
                 f"{', '.join(program.tensors)}"
             )
-        if values.dtype != np.int8 or values.shape != extent.shape:
+        if values.dtype != np.int8 or values.shape != extent.logical:
             raise InputError(
-                f"tensor {name}: expected int8 of shape {extent.shape}, got {values.dtype} of "
+                f"tensor {name}: expected int8 of shape {extent.logical}, got {values.dtype} of "
                 f"shape {values.shape}"
             )
-        data = pack(values, program.config.lanes)
+        stored = values if extent.patches is None else patches(values, extent.patches)
+        data = pack(stored, program.config.lanes)
         memory[extent.base][extent.offset_bytes : extent.offset_bytes + data.size] = data
     return memory
 
 
 def read_tensor(program: Program, memory: Mapping[int, NDArray[np.uint8]], name: str) -> I8:
-    """A tensor as (n, h, w, c) int8 from DRAM contents after a run."""
+    """A tensor as (n, h, w, c) int8 from DRAM contents after a run; packed inputs as patches."""
     extent = program.tensors[name]
     lanes = program.config.lanes
     size = extent.size_bytes(lanes)

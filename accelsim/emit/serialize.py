@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from accelsim.artifacts import LayerRecord, Program, TensorExtent
+from accelsim.artifacts import LayerRecord, Patches, Program, TensorExtent
 from accelsim.errors import AccelsimError, ProgramError
 from accelsim.spec.config import Config
 from accelsim.spec.isa import INSTRUCTION_BYTES, INSTRUCTION_WORDS
@@ -66,9 +66,7 @@ def _program(header: dict[str, Any], rest: bytes) -> Program:
     if len(rest) != size + header["constants_bytes"]:
         raise ValueError("sizes in the header do not match the data")
     words = np.frombuffer(rest[:size], "<u4").reshape(-1, INSTRUCTION_WORDS).astype(np.uint32)
-    tensors = {
-        t["name"]: TensorExtent(**{**t, "shape": tuple(t["shape"])}) for t in header["tensors"]
-    }
+    tensors = {t["name"]: _extent(t) for t in header["tensors"]}
     layers = tuple(
         LayerRecord(
             **{
@@ -95,3 +93,11 @@ def _program(header: dict[str, Any], rest: bytes) -> Program:
         tile_of=tuple(header["tile_of"]),
         partial=header["partial"],
     )
+
+
+def _extent(fields: dict[str, Any]) -> TensorExtent:
+    patches = fields["patches"]
+    if patches is not None:
+        lists = {k: tuple(v) for k, v in patches.items() if k != "fill"}
+        patches = Patches(**lists, fill=patches["fill"])
+    return TensorExtent(**{**fields, "shape": tuple(fields["shape"]), "patches": patches})

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from accelsim.artifacts import Add, Conv2d, Layer, Pool2d, Region, Schedule, Step, TensorExtent
+from accelsim.artifacts import (
+    Add,
+    Conv2d,
+    Layer,
+    Patches,
+    Pool2d,
+    Region,
+    Schedule,
+    Step,
+    TensorExtent,
+)
 from accelsim.errors import ModelError
 from accelsim.schedule.build import ALIGN_BYTES, Builder, Unit
 from accelsim.schedule.conv import schedule_conv
 from accelsim.schedule.elementwise import schedule_add
+from accelsim.schedule.packing import pack_first_layers
 from accelsim.schedule.pool import schedule_pool
 from accelsim.spec.config import Config
 from accelsim.spec.isa import ARENA_BASE, INPUT_BASE, OUTPUT_BASE
@@ -30,7 +41,8 @@ def schedule(region: Region, config: Config) -> Schedule:
 
     Raises ModelError naming the layer that no tiling fits or whose kind is unknown.
     """
-    tensors, sizes = place_tensors(region, config)
+    region, packed = pack_first_layers(region, config)
+    tensors, sizes = place_tensors(region, packed, config)
     builder = Builder(config)
     facts = []
     for index, layer in enumerate(region.layers):
@@ -40,7 +52,8 @@ def schedule(region: Region, config: Config) -> Schedule:
                 f"layer {layer.name}: no schedule for {type(layer.compute).__name__}; "
                 f"known are {', '.join(t.__name__ for t in SCHEDULERS)}"
             )
-        facts.append(scheduler(builder, index, layer, tensors))
+        found = scheduler(builder, index, layer, tensors)
+        facts.append({**found, "packed": int(layer.inputs[0] in packed)})
     return Schedule(
         region=region,
         config_name=config.name,
@@ -54,7 +67,9 @@ def schedule(region: Region, config: Config) -> Schedule:
     )
 
 
-def place_tensors(region: Region, config: Config) -> tuple[dict[str, TensorExtent], dict[int, int]]:
+def place_tensors(
+    region: Region, packed: Mapping[str, Patches], config: Config
+) -> tuple[dict[str, TensorExtent], dict[int, int]]:
     """DRAM extents: inputs, outputs and all others in the arena, none sharing memory.
 
     Nothing is reused, so that every intermediate can be compared after a run.
@@ -67,7 +82,9 @@ def place_tensors(region: Region, config: Config) -> tuple[dict[str, TensorExten
             base = INPUT_BASE
         elif name in region.outputs:
             base = OUTPUT_BASE
-        extent = TensorExtent(name, base, used[base], tensor.shape, tensor.zero_point)
+        extent = TensorExtent(
+            name, base, used[base], tensor.shape, tensor.zero_point, packed.get(name)
+        )
         extents[name] = extent
         size = extent.size_bytes(config.lanes)
         used[base] += size + -size % ALIGN_BYTES

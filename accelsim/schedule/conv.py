@@ -7,7 +7,7 @@ the facts of the tiling. Weights are laid out in the order in which their instru
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,12 +80,9 @@ def _flat_if_pointwise(
     if not pointwise or any(conv.padding) or conv.depthwise:
         return source, target
     pixels = n * h * w
-    flat_in = TensorExtent(
-        source.name, source.base, source.offset_bytes, (1, 1, pixels, c), source.zero_point
-    )
-    shape = (1, 1, pixels, target.shape[3])
-    return flat_in, TensorExtent(
-        target.name, target.base, target.offset_bytes, shape, target.zero_point
+    return (
+        replace(source, shape=(1, 1, pixels, c)),
+        replace(target, shape=(1, 1, pixels, target.shape[3])),
     )
 
 

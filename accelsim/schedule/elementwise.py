@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from accelsim.artifacts import Access, Add, Layer, Step, TensorExtent
@@ -39,9 +41,7 @@ def schedule_add(
 
 def _flat(tensor: TensorExtent) -> TensorExtent:
     n, h, w, c = tensor.shape
-    return TensorExtent(
-        tensor.name, tensor.base, tensor.offset_bytes, (1, 1, n * h * w, c), tensor.zero_point
-    )
+    return replace(tensor, shape=(1, 1, n * h * w, c))
 
 
 def _tile(

@@ -18,7 +18,9 @@ EDGE8, BASE16, WIDE32 = CONFIGS.values()
 
 
 def run(program: Program, tensors: dict[str, np.ndarray], presets: tuple[int, ...] = ()) -> dict:
-    result = Simulator(program.config).run(Launch(program, launch_memory(program, tensors), presets))
+    result = Simulator(program.config).run(
+        Launch(program, launch_memory(program, tensors), presets)
+    )
     assert result.error_code == 0
     return dict(result.dram)
 
@@ -129,6 +131,18 @@ def test_residual_chain_equals_oracle(config: Config) -> None:
         layers.conv(rng, 44, 10, (1, 1)),
     )
     check(region, config)
+
+
+@pytest.mark.parametrize("config", [EDGE8, BASE16, WIDE32], ids=lambda c: c.name)
+def test_a_first_layer_of_few_channels_is_packed(config: Config) -> None:
+    rng = np.random.default_rng(12)
+    options = {"stride": (2, 1), "padding": (3, 2, 1, 3), "dilation": (1, 2)}
+    first = layers.conv(rng, 3, 20, (5, 3), zero_points=(-17, 4), **options)
+    region = layers.region((2, 17, 15, 3), first, layers.conv(rng, 20, 9))
+    program = check(region, config)
+    assert program.layers[0].facts["packed"] == 1
+    assert program.layers[1].facts["packed"] == 0
+    assert program.layers[0].macs == 2 * 9 * 16 * 20 * 45
 
 
 def test_small_memories_split_rows_and_channels_both_ways() -> None:

@@ -80,7 +80,7 @@ AXI_MEMORY_CPP = ("tb/axi_memory.cpp",)
 PLANTED = "expected_failure"  # marks a run folder whose results are not to be reported as failures
 
 
-def unit_main() -> Path:
+def cocotb_main() -> Path:
     """The main program of unit benches, which wraps the one that cocotb ships for Verilator."""
     return rtl("tb/unit_main.cpp")[0]
 

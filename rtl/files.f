@@ -20,6 +20,12 @@ npu_matrix_mac.sv
 npu_matrix_depthwise.sv
 npu_matrix_accumulate.sv
 npu_matrix.sv
+npu_dma_pkg.sv
+npu_dma_bursts.sv
+npu_dma_rows.sv
+npu_dma_fifo.sv
+npu_load.sv
+npu_store.sv
 npu_fetch.sv
 npu_dispatch.sv
 npu_queue.sv

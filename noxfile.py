@@ -1,7 +1,7 @@
 """The only entry point for checks: `nox -s NAME -- ARGUMENTS`. CI and pre-commit call these names.
 
 All sessions share one environment in build/env. It is installed from constraints.txt when that
-file, pyproject.toml or the interpreter has changed, and taken as it is otherwise.
+file, the project's metadata or the interpreter has changed, and taken as it is otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import functools
 import hashlib
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import nox
@@ -29,9 +30,10 @@ shared = functools.partial(nox.session, venv_backend="none")
 
 def wanted_state() -> str:
     """Return the hash of everything that decides what build/env contains."""
-    digest = hashlib.sha256(f"{sys.version} {EXTRAS} {ROOT}".encode())
-    for name in ("constraints.txt", "pyproject.toml"):
-        digest.update((ROOT / name).read_bytes())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    parts = (sys.version, EXTRAS, ROOT, project["build-system"], project["project"])
+    digest = hashlib.sha256(repr((*parts, project["tool"]["hatch"])).encode())
+    digest.update((ROOT / "constraints.txt").read_bytes())
     return digest.hexdigest()
 
 

@@ -24,6 +24,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["verify"]
+nox.options.default_venv_backend = "none"
 
 shared = functools.partial(nox.session, venv_backend="none")
 

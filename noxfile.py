@@ -103,7 +103,7 @@ def rtl(session: nox.Session) -> None:
 @shared
 def vectors(session: nox.Session) -> None:
     """Check the committed vectors; `-- --update --reason TEXT` rewrites them."""
-    python(session, "-m", "tools.vectors", *session.posargs)
+    python(session, "-m", "accelsim.vectors", *session.posargs)
 
 
 @shared

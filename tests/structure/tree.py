@@ -34,7 +34,7 @@ RANKS = {
     "report": 11,
     "codegen": 12,
     "doctor": 12,
-    "vectors": 12,
+    "vectors": 13,
     "session": 13,
     "verify": 13,
     "pytest_plugin": 14,
@@ -44,7 +44,7 @@ RANKS = {
 FRAMEWORKS = {"tvm", "tvm_ffi", "torch", "torchao", "onnx", "onnxruntime"}
 MAY_IMPORT_FRAMEWORKS = {
     *("zoo", "importer", "quantize", "legalize", "partition"),
-    *("reference", "codegen", "session", "verify", "cli"),
+    *("reference", "codegen", "session", "verify", "cli", "vectors"),
 }
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}

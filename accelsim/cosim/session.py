@@ -1,8 +1,9 @@
 """`Cosim`: programs on the RTL, one after another, in one persistent simulation.
 
 What comes in: `Launch`es. What goes out: `RunResult`s. The executable is built at most once and the
-process is started once; after an error or a limit the next launch begins with a reset. This module
-must not know how a program was made or what its result should be.
+process is started once. Runs follow each other without reset, after an error of the program too;
+only after an exception the next launch begins with one. This module must not know how a program was
+made or what its result should be.
 
     with Cosim(CONFIGS["edge8"]) as rtl:
         result = rtl.launch(launch)
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import mmap
 import os
 import shutil
@@ -47,7 +49,13 @@ GRACE_CYCLES = 1 << 20
 SMALLEST_MEMORY = 1 << 20
 STATUS_ERROR = 4
 
+WAVE_REASON = (
+    "FST is what this machine can write, or VCD where the headers of lz4 and zlib are missing "
+    "(Debian: liblz4-dev, zlib1g-dev)"
+)
+
 _sequence = itertools.count()
+_log = logging.getLogger(__name__)
 
 
 def launch_regions(launch: Launch) -> dict[int, NDArray[np.uint8]]:
@@ -120,11 +128,14 @@ class Cosim:
         self.config = config
         self.memory = memory or MemoryOptions()
         self.waves = waves.resolve().with_suffix(f".{wave_format()}") if waves else None
+        if self.waves and waves and self.waves.suffix != waves.suffix:
+            _log.warning("waves go to %s: %s", self.waves, WAVE_REASON)
         self.time_limit_seconds = time_limit_seconds
         self.seed = seed
         self.design = design
         self.root = root
         self.launches = 0
+        self.last_seconds = 0.0  # in the simulation, for the last launch
         self._own_folder = folder is None
         default = cache_root() / "sessions" / f"{config.name}-{os.getpid()}-{next(_sequence)}"
         self.folder = (folder or default).resolve()
@@ -187,6 +198,7 @@ class Cosim:
             self._failed = self._reset = True
             raise
         self.launches += 1
+        self.last_seconds = answer["seconds"]
         return self._result(launch, answer, memory, placement)
 
     def _run(self, launch: Launch, placement: Placement) -> Message:
@@ -216,7 +228,7 @@ class Cosim:
         names = len(RESULT_REGISTERS)
         value = dict(zip(RESULT_REGISTERS, answer["reads"][:names], strict=True))
         failed = bool(value["STATUS"] & STATUS_ERROR)
-        self._reset = failed
+        self._reset = False
         dram = {
             base: memory[offset : offset + placement.sizes[base]].copy()
             for base, offset in placement.offsets.items()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from accelsim.artifacts import Launch, Program
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import ORIGIN, PAGE_BYTES
 from accelsim.cosim.session import Cosim
+from accelsim.cosim.speed import measure
 from accelsim.errors import InputError, RtlError, TimeLimitError, ToolError
 from accelsim.spec.config import CONFIGS
 
@@ -164,3 +168,49 @@ def test_waves_of_a_session_hold_the_run(tmp_path: Path) -> None:
         cosim.launch(copy_launch(512))
         path = cosim.waves
     assert path is not None and path.stat().st_size > 2000
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from accelsim.cosim.session import Cosim
+from accelsim.spec.config import CONFIGS
+from tests.cosim.test_session import DESIGN, HANG, TB, copy_launch
+with Cosim(CONFIGS["edge8"], design=DESIGN, root=TB, folder=Path({folder!r})) as rtl:
+    rtl.start()
+    print(rtl._child.process.pid, flush=True)
+    rtl.launch(copy_launch(512, behaviour=HANG, limit=1 << 31))
+"""
+
+
+def is_gone(pid: int) -> bool:
+    """Waits until a process is gone, or only a zombie that nobody has reaped."""
+    for _ in range(3000):
+        try:
+            state = (
+                Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
+            )
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_simulation_outlives_its_parent(how: signal.Signals, tmp_path: Path) -> None:
+    script = INTERRUPTED.format(root=str(ROOT), folder=str(tmp_path))
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    time.sleep(0.5)  # well into the run that never ends
+    parent.send_signal(how)
+    parent.wait()
+    assert is_gone(child)
+
+
+def test_plain_loop_runs_the_same_cycles() -> None:
+    speed = measure(copy_launch(4096), repeat=1, design=DESIGN, root=TB)
+    assert speed.cycles > 512 and speed.loop_seconds > 0 and speed.cocotb_seconds > 0

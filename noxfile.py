@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -72,7 +73,9 @@ def pytest(session: nox.Session, *arguments: str) -> None:
 @shared
 def verify(session: nox.Session) -> None:
     """Compile the network, run it on simulator and RTL, and compare every layer."""
-    program(session, "accelsim", "verify", *session.posargs)
+    named = any(re.search(r"^zoo:|\.pt2$|\.py:|^--?h", word) for word in session.posargs)
+    model = () if named else ("zoo:digits-resnet",)
+    program(session, "accelsim", "verify", *model, *session.posargs)
 
 
 @shared

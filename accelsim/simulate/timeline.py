@@ -1,4 +1,4 @@
-"""What the clock is given and what it reports: traffic of a program, instructions with their cycles.
+"""What the clock is given and what it reports: traffic of a program, cycles of its instructions.
 
 What comes in: nothing. What goes out: types. See `accelsim.simulate.timing` for the rules.
 """

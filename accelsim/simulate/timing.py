@@ -98,6 +98,7 @@ class Timer:
             self._fail(0, violation.code, 0, DISPATCH_ENGINE)
             return self._timeline(1)
         if self.program.length == 0:
+            self.dispatching = 0
             self.at(START_TO_FETCH, DISPATCH, 0)
         self.at(START_TO_FETCH, FETCH)
         if self.limit:
@@ -194,7 +195,7 @@ class Timer:
 
     def _dispatch(self, now: int, index: int) -> None:
         """Checks are done: report, retire END, or push into a queue that has a place."""
-        if now > self.stop_cycle:
+        if now > self.stop_cycle or index != self.dispatching:
             return
         if index in self.traffic.failing_fetch and index < self.program.length:
             self._fail(now, ErrorCode.BUS_FETCH, index, DISPATCH_ENGINE)
@@ -224,7 +225,8 @@ class Timer:
         if self.taken < self.fetched:
             self._next(self.taken)
         elif self.taken >= self.program.length:
-            self.at(now + 1, DISPATCH, self.taken)  # there was no END
+            self.dispatching = self.taken  # there was no END
+            self.at(now + 1, DISPATCH, self.taken)
 
     def _end(self, now: int, index: int) -> None:
         """END retires once queues, engines and fetch are empty and idle."""

@@ -6,7 +6,7 @@ are not known here: the process that runs the library chooses one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,11 @@ from tvm import relax
 
 from accelsim.artifacts import Program, QuantizedModel, Region
 from accelsim.codegen.byoc import run_codegen
+from accelsim.codegen.placement import CompileRegion, place
 from accelsim.emit import compile_region, program_to_bytes
 from accelsim.errors import InputError, ToolError
-from accelsim.legalize import HostOp, Legalized, legalize
-from accelsim.partition import partition, regions_of
+from accelsim.legalize import HostOp
 from accelsim.spec.config import Config
-
-CompileRegion = Callable[[Region, Config], Program]
 
 TARGET = "llvm"
 """Baseline x86-64 without fused multiply-add, which would round host arithmetic differently."""
@@ -58,29 +56,26 @@ def compile_model(
     # Here, so that a process that only runs libraries does not import torch.
     from accelsim.quantize import layer_members
 
+    placed = place(quantized, config, layer_members(quantized.qdq), compile_one)
     dump = _Dump(dump_ir)
     dump.write("qdq", quantized.qdq)
-    legalized: Legalized = legalize(quantized)
-    dump.write("legalized", legalized.module)
-    stages = partition(legalized)
-    dump.write("matched", stages.matched)
-    dump.write("partitioned", stages.merged)
-    regions = regions_of(stages.merged, legalized.layers, layer_members(quantized.qdq))
-    programs = tuple(compile_one(region, config) for region in regions)
+    dump.write("legalized", placed.legalized.module)
+    dump.write("matched", placed.stages.matched)
+    dump.write("partitioned", placed.stages.merged)
     payloads = {
         region.symbol: program_to_bytes(program)
-        for region, program in zip(regions, programs, strict=True)
+        for region, program in zip(placed.regions, placed.programs, strict=True)
     }
-    generated = run_codegen(stages.merged, payloads)
+    generated = run_codegen(placed.stages.merged, payloads)
     dump.write("generated", generated)
     return CompiledModel(
         name=quantized.name,
         config=config,
-        regions=regions,
-        programs=programs,
-        host_ops=legalized.host_ops,
-        qdq_layers=legalized.layers,
-        module=stages.merged,
+        regions=placed.regions,
+        programs=placed.programs,
+        host_ops=placed.legalized.host_ops,
+        qdq_layers=placed.legalized.layers,
+        module=placed.stages.merged,
         executable=relax.build(generated, target=TARGET),
     )
 

@@ -7,6 +7,7 @@ are not. It must not know how operators are grouped, scheduled or encoded.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ _PREPARATIONS = ("relax.dequantize", "relax.reshape", "relax.permute_dims")
 
 @dataclass(frozen=True, slots=True)
 class HostOp:
-    """An operator that runs on the host, and why.
+    """A layer that runs on the host, its first operator, and why.
 
     `boundary` marks what computes nothing that could be compared: conversions at the edge of the
     network or of a host operator (quantize of a float input, dequantize of a result), reshapes.
@@ -49,15 +50,19 @@ class Legalized:
     host_ops: tuple[HostOp, ...]
 
 
-def legalize(model: QuantizedModel) -> Legalized:
-    """Legalize a quantized model. Raises ModelError for dynamic shapes and unknown dtypes."""
-    return legalize_module(model.qdq)
+def legalize(model: QuantizedModel, refused: Mapping[str, str] | None = None) -> Legalized:
+    """Legalize a quantized model.
+
+    `refused` maps layers that must stay on the host to the reason why. Raises ModelError for
+    dynamic shapes and unknown dtypes.
+    """
+    return legalize_module(model.qdq, refused)
 
 
-def legalize_module(module: Any) -> Legalized:
+def legalize_module(module: Any, refused: Mapping[str, str] | None = None) -> Legalized:
     """Legalize a QDQ module whose function is `main`."""
     graph = read_graph(module["main"])
-    islands = find_islands(graph)
+    islands = find_islands(graph, refused or {})
     written, remaining = write_module(module, graph, islands)
     layers = {op.name: op.layers for op in islands.operators.values()}
     if len(layers) != len(islands.operators):
@@ -71,21 +76,26 @@ def _host_ops(graph: Graph, islands: Islands, remaining: list[Node]) -> tuple[Ho
     reasons: dict[str, str] = {}
     for var, rejection in islands.rejections.items():
         reasons[graph.by_var[var].name] = rejection.reason
-    found = []
+    found: dict[str, HostOp] = {}
     for node in remaining:
         if node.op in _STRUCTURE or _prepares_constant(graph, node):
             continue
-        op = node.op.removeprefix("relax.").removeprefix("nn.")
-        if op in ("quantize", "dequantize") or (op == "clip" and node.dtype != "float32"):
-            reason = "conversion between float32 and integers at the edge of the host"
-            found.append(HostOp(node.name, op, reason, boundary=True))
-        elif op in _RENAMING:
-            reason = reasons.get(node.name, "it only renames elements of a float32 result")
-            found.append(HostOp(node.name, op, reason, boundary=True))
-        else:
-            reason = reasons.get(node.name, "its result is used in float32")
-            found.append(HostOp(node.name, op, reason))
-    return tuple(found)
+        op = _host_op(node, reasons)
+        known = found.get(op.name)
+        if known is None or (known.boundary and not op.boundary):
+            found[op.name] = op
+    return tuple(found.values())
+
+
+def _host_op(node: Node, reasons: Mapping[str, str]) -> HostOp:
+    op = node.op.removeprefix("relax.").removeprefix("nn.")
+    if op in ("quantize", "dequantize") or (op == "clip" and node.dtype != "float32"):
+        reason = "conversion between float32 and integers at the edge of the host"
+        return HostOp(node.name, op, reason, boundary=True)
+    if op in _RENAMING:
+        reason = reasons.get(node.name, "it only renames elements of a float32 result")
+        return HostOp(node.name, op, reason, boundary=True)
+    return HostOp(node.name, op, reasons.get(node.name, "its result is used in float32"))
 
 
 def _prepares_constant(graph: Graph, node: Node) -> bool:

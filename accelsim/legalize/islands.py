@@ -7,6 +7,7 @@ What comes in: a `Graph`. What goes out: for each quantized variable an `Integer
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,9 +29,10 @@ class Islands:
     rejections: dict[Any, Rejection]
 
 
-def find_islands(graph: Graph) -> Islands:
+def find_islands(graph: Graph, refused: Mapping[str, str]) -> Islands:
     """Every quantize in `graph`, as an integer operator or a rejection.
 
+    `refused` maps layer names to the reason why they are rejected whatever they are.
     Raises ModelError, naming the layer, where a quantized dtype is neither int8 nor uint8.
     """
     operators: dict[Any, IntegerOp] = {}
@@ -39,7 +41,11 @@ def find_islands(graph: Graph) -> Islands:
         if node.op != _QUANTIZE or graph.constant(node.args[0]) is not None:
             continue
         output = _output_node(graph, node)
-        found = _read_island(graph, node, output, operators)
+        found = (
+            Rejection(refused[output.name])
+            if output.name in refused
+            else _read_island(graph, node, output, operators)
+        )
         if isinstance(found, Rejection):
             rejections[output.var] = found
             continue

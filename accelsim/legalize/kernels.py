@@ -45,6 +45,21 @@ def shift_to_uint8(x: Any) -> Any:
     )
 
 
+def quantized(x: Any, inverse_scale: Any, zero_point: int, dtype: str) -> Any:
+    """rint(x · (1 / scale)) + zero_point, saturated: PyTorch multiplies where relax divides."""
+    low, high = (0, 255) if dtype == "uint8" else (-128, 127)
+
+    def element(*index: Any) -> Expression:
+        steps = tirx.nearbyint(x(*index) * tirx.const(inverse_scale, "float32"))
+        lowest, highest = (
+            tirx.const(float(limit - zero_point), "float32") for limit in (low, high)
+        )
+        bounded = tirx.max(tirx.min(steps, highest), lowest).astype("int32")
+        return (bounded + zero_point).astype(dtype)
+
+    return te.compute(x.shape, element, name="quantize")
+
+
 def _at(x: Any, index: Sequence[Any]) -> Expression:
     """An element of `x` by (n, c, …), where one of the two may lack its 1×1 spatial axes."""
     rank = len(x.shape)

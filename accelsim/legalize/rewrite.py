@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from tvm import ir, relax
 
 from accelsim.legalize import kernels
+from accelsim.legalize.arithmetic import quantization_of
 from accelsim.legalize.form import PREFIX, constants_of
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.islands import Islands
@@ -56,7 +58,7 @@ class _Writer:
                 self.int8[node.var] = self._emit_operator(op)
                 self._provide_host(node)
             else:
-                self.host[node.var] = self.builder.emit(_substituted(node.value, self.host))
+                self.host[node.var] = self._emit_host(node)
                 self._provide(node.var, node.name, node.dtype)
                 remaining.append(node)
         return remaining
@@ -71,6 +73,23 @@ class _Writer:
             primfunc_name_hint=PREFIX + op.op,
         )
         return self.builder.emit(_named(call, op.name))
+
+    def _emit_host(self, node: Node) -> Any:
+        value = _substituted(node.value, self.host)
+        if node.op == "relax.quantize" and str(node.args[0].ty.dtype) == "float32":
+            quantization = quantization_of(self.graph, node, node)
+            if quantization is not None:
+                inverse = np.float32(1.0) / quantization.scale
+                call = self.builder.call_te(
+                    kernels.quantized,
+                    value.args[0],
+                    float(inverse),
+                    quantization.zero_point,
+                    quantization.dtype,
+                    primfunc_name_hint=f"quantize_to_{quantization.dtype}",
+                )
+                value = _named(call, node.name)
+        return self.builder.emit(value)
 
     def _provide(self, var: Any, name: str, dtype: str) -> None:
         """The int8 form of a host variable, where an operator reads it."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from accelsim.artifacts import Launch, QuantizedModel, RunResult
+from accelsim.artifacts import Conv2d, Launch, Program, QuantizedModel, Region, RunResult
 from accelsim.codegen import (
     CompiledModel,
     compile_model,
@@ -20,9 +20,10 @@ from accelsim.codegen import (
     set_backend,
 )
 from accelsim.codegen.csource import region_source
-from accelsim.errors import InputError, ProgramError
+from accelsim.emit import compile_region
+from accelsim.errors import InputError, ModelError, ProgramError
 from accelsim.simulate import run as simulate
-from accelsim.spec.config import CONFIGS
+from accelsim.spec.config import CONFIGS, Config
 from tests.legalize.networks import CASES, Residual, Sigmoid, inputs, quantized, torch_output
 
 RUN = """
@@ -149,6 +150,23 @@ def test_network_without_accelerated_parts_still_runs(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         _run(compiled, x, tmp_path), torch_output(model, x), atol=1 / 256 + 1e-6
     )
+
+
+def test_layer_that_does_not_fit_runs_on_the_host(tmp_path: Path) -> None:
+    def without_dilation(region: Region, config: Config) -> Program:
+        for layer in region.layers:
+            if isinstance(layer.compute, Conv2d) and layer.compute.dilation != (1, 1):
+                raise ModelError(f"layer {layer.name}: no tiling fits")
+        return compile_region(region, config)
+
+    shape = (1, 3, 12, 12)
+    layers = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3, dilation=2), nn.ReLU6(), nn.Conv2d(4, 3, 3)
+    model = quantized(nn.Sequential(*layers), shape)
+    compiled = compile_model(model, CONFIGS["edge8"], compile_one=without_dilation)
+    left = {op.name: op.reason for op in compiled.host_ops if not op.boundary}
+    assert left.keys() == {"1", "2"} and "edge8: layer" in left["1"]
+    assert [layer.name for region in compiled.regions for layer in region.layers] == ["0", "3"]
+    assert _run(compiled, inputs(shape, 26), tmp_path).shape == (1, 3, 4, 4)
 
 
 def test_file_that_is_no_library_is_refused(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ def input_rows(v: Values, act: I8, h: int, w: int, block: int) -> I64 | None:
         + w * v["in_col_stride"]
         + block * v["in_block_stride"]
     )
-    return act[row].astype(np.int64) - v["input_zero_point"]
+    result: I64 = act[row].astype(np.int64) - v["input_zero_point"]
+    return result
 
 
 def update(v: Values, acc: I64, block: int, sums: I64, tail: int, last: bool) -> None:

@@ -194,7 +194,7 @@ async def check_random(dut: Any, pattern: Pattern) -> None:
         cycles, final = await execute(dut, instruction_bits(name, v, small), index)
         assert cycles == BY_NAME[name].duration(v, config), f"{name} {v}"  # type: ignore[misc]
         getattr(matrix_oracle, name)(v, act, wgt, acc)
-        assert sorted(final) == [(v["acc_bank"], row) for row in rows], f"{name} {v}"
+        assert sorted(final) == [(v["acc_bank"], int(row)) for row in rows], f"{name} {v}"
         actual = await read_accumulators(dut, v["acc_bank"], rows, config.lanes)
         assert (actual == acc[v["acc_bank"], rows]).all(), f"{name} {v}"
         known[v["acc_bank"], rows] = True

@@ -77,6 +77,7 @@ async def check_act(dut: Any) -> None:
     memory: dict[int, int] = {}
     expected: list[int | None] = [None] * 3
     conflicts = checked = 0
+    size = config.act_bank_rows
     for _ in range(CYCLES):
         reads = [rng.choice(rows) if rng.random() < 0.4 else None for _ in range(3)]
         writes = [rng.choice(rows) if rng.random() < 0.5 else None for _ in range(2)]
@@ -86,12 +87,11 @@ async def check_act(dut: Any) -> None:
         dut.wr_en_i.value = pack([int(w is not None) for w in writes], 1)
         dut.wr_row_i.value = pack([w or 0 for w in writes], 16)
         dut.wr_data_i.value = pack(data, width)
-        bank = lambda row: row // config.act_bank_rows  # noqa: E731
         wanted = 0
         for users, engines in ((reads, (MATRIX, VECTOR, STORE)), (writes, (0, VECTOR))):
             for i, row in enumerate(users):
-                others = [bank(o) for j, o in enumerate(users) if j != i and o is not None]
-                if row is not None and bank(row) in others:
+                others = [o // size for j, o in enumerate(users) if j != i and o is not None]
+                if row is not None and row // size in others:
                     wanted |= 1 << engines[i]
         await ReadOnly()
         assert int(dut.conflict_o.value) == wanted
@@ -106,9 +106,9 @@ async def check_act(dut: Any) -> None:
         await RisingEdge(dut.clk_i)
         granted: set[int] = set()
         for row, value in zip(writes, data, strict=True):
-            if row is not None and bank(row) not in granted:
+            if row is not None and row // size not in granted:
                 memory[row] = value
-                granted.add(bank(row))
+                granted.add(row // size)
     assert conflicts > 20 and checked > 50
 
 

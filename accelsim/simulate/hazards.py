@@ -40,14 +40,14 @@ def analyse(
     for index in found.sequence:
         op = ops[index]
         touches = footprint(op, config)
-        _check_inside(op, touches)
+        check_inside(op, touches)
         history.check_defined(op, touches)
         history.check_order(op, touches)
         history.check_order(op, ports(op, touches, config))
     return found
 
 
-def _check_inside(op: Op, touches: Sequence[Touch]) -> None:
+def check_inside(op: Op, touches: Sequence[Touch]) -> None:
     """Destinations are distinct rows and not among the sources; the program is not written."""
     for touch in touches:
         if not touch.write:

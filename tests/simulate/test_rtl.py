@@ -1,0 +1,105 @@
+"""Random programs: the RTL does what the simulator says, to the bit, the cycle and the error.
+
+Expected values of the simulator come from oracles elsewhere in this folder; here two independent
+implementations of one contract are held against each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from accelsim.cosim.memory import MemoryOptions
+from accelsim.cosim.placement import place
+from accelsim.cosim.session import Cosim, launch_regions
+from accelsim.simulate import BusFault, Simulator
+from accelsim.spec.config import CONFIGS
+from accelsim.spec.registers import ErrorCode
+from tests.simulate.programs import launch
+from tests.simulate.streams import overlapping, regions, serial
+
+pytestmark = pytest.mark.rtl
+NAMED = ("edge8", "base16")
+SERIAL = {"edge8": 40, "base16": 8}
+OVERLAPPING = {"edge8": 200, "base16": 40}
+
+
+@pytest.fixture(scope="module", params=NAMED)
+def rtl(request):
+    with Cosim(CONFIGS[request.param]) as session:
+        yield session
+
+
+def outcome(result):
+    return {
+        "cycles": result.cycles,
+        "error": (result.error_code, result.error_index, result.error_engine),
+        "semaphores": result.semaphores,
+        "records": result.records,
+    }
+
+
+def without_digests(result):
+    return replace(result, records=tuple(replace(r, digest=0) for r in result.records))
+
+
+def test_defined_programs_agree_in_values_digests_and_cycles(rtl, seed):
+    config = rtl.config
+    for number in range(SERIAL[config.name]):
+        rng = np.random.default_rng([seed, number])
+        steps = serial(rng, config, int(rng.integers(10, 60)))
+        given = launch(config, steps, dram=regions(number, config.lanes))
+        rtl.memory = MemoryOptions(latency=int(rng.choice([2, 32, 100])))
+        expected = Simulator(config, latency=rtl.memory.latency).run(given)
+        actual = rtl.launch(given)
+        assert outcome(actual) == outcome(expected), f"seed {seed}, program {number}"
+        for base, data in expected.dram.items():
+            np.testing.assert_array_equal(actual.dram[base], data, f"base register {base}")
+
+
+def mutated(rng, given, kind):
+    """A launch with something wrong, and the memory and faults that go with it."""
+    memory, faults = {"latency": int(rng.choice([2, 5, 32, 60, 100]))}, []
+    words = given.program.words.copy()
+    if kind == "bit":
+        words[rng.integers(len(words)), rng.integers(16)] ^= np.uint32(1 << rng.integers(32))
+    elif kind == "no end":
+        words = words[:-1]
+    elif kind == "limit":
+        given = replace(given, cycle_limit=int(rng.integers(1, 3000)))
+    elif kind == "tokens":
+        given = replace(given, semaphores=tuple(int(n) for n in rng.integers(250, 256, 16)))
+    elif kind == "bus":
+        base = int(rng.integers(8))
+        placement = place({b: len(data) for b, data in launch_regions(given).items()})
+        first = int(rng.integers(min(placement.sizes[base], 6000)))
+        end = first + int(rng.integers(1, 3000 if base else 64))
+        faults = [BusFault(base, first, end)]
+        low = placement.address(base)
+        memory |= {"error_low": low + first, "error_high": low + end}
+        memory |= {"error_reads": 1, "error_writes": 1}
+    return replace(given, program=replace(given.program, words=words)), memory, faults
+
+
+def test_overlapping_and_broken_programs_agree_in_cycles_and_errors(rtl, seed):
+    config = rtl.config
+    codes: Counter[int] = Counter()
+    for number in range(OVERLAPPING[config.name]):
+        rng = np.random.default_rng([seed, 1000 + number])
+        steps = overlapping(rng, config, int(rng.integers(1, 40)))
+        kind = str(rng.choice(["right", "bit", "no end", "limit", "tokens", "bus", "bus"]))
+        given, memory, faults = mutated(rng, launch(config, steps, seed=number), kind)
+        rtl.memory = MemoryOptions(**memory)
+        simulator = Simulator(
+            config, latency=memory["latency"], checks=False, values=False, bus_faults=faults
+        )
+        expected, actual = simulator.run(given), rtl.launch(given)
+        codes[expected.error_code] += 1
+        assert outcome(without_digests(actual)) == outcome(expected), f"{kind}, program {number}"
+    assert codes[ErrorCode.NONE] and codes[ErrorCode.BUS_READ] and codes[ErrorCode.NO_END]
+    if config.name == "edge8":
+        silent = {ErrorCode.CONTRACT, ErrorCode.BANK, ErrorCode.OPCODE}
+        assert set(ErrorCode) - silent <= set(codes)

@@ -27,7 +27,7 @@ def run_codegen(module: Any, payloads: Mapping[str, bytes]) -> Any:
     """Replace the regions of a partitioned module by their payloads (global symbol → bytes)."""
     register_codegen()
     generated = relax.transform.RunCodegen({CODEGEN: {"payloads": dict(payloads)}})(module)
-    # RunCodegen keeps the regions' constants for generators that link them: programs hold their own.
+    # RunCodegen keeps the constants for generators that link them; programs hold their own.
     generated = generated.without_attr("const_name_to_constant")
     return relax.transform.DeadCodeElimination(["main"])(generated)
 

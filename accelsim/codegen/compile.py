@@ -6,6 +6,8 @@ are not known here: the process that runs the library chooses one.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,9 +95,15 @@ def export_library(compiled: CompiledModel, path: Path) -> Path:
 
 
 def load_library(path: Path) -> Any:
-    """A virtual machine that runs an exported network. Raises InputError for anything else."""
+    """A virtual machine that runs an exported network. Raises InputError for anything else.
+
+    A copy is loaded: the dynamic loader would give a process that loaded an older file of the same
+    name that one again.
+    """
     try:
-        return relax.VirtualMachine(tvm.runtime.load_module(str(path)), tvm.cpu())
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(shutil.copy(path, folder))
+            return relax.VirtualMachine(tvm.runtime.load_module(str(copy)), tvm.cpu())
     except (RuntimeError, ValueError, OSError, AttributeError) as error:
         raise InputError(f"{path} is not a library that accelsim exported: {error}") from error
 

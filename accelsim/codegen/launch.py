@@ -17,9 +17,16 @@ import tvm_ffi
 from accelsim.artifacts import I8, Backend, Launch, Program, RunResult
 from accelsim.codegen.csource import LAUNCH
 from accelsim.emit import launch_memory, program_from_bytes, read_tensor
-from accelsim.errors import InputError, ModelError, ProgramError, TimeLimitError, ToolError
+from accelsim.errors import (
+    InputError,
+    ModelError,
+    ProgramError,
+    RtlError,
+    TimeLimitError,
+    ToolError,
+)
 
-_ERRORS = (InputError, ModelError, ProgramError, TimeLimitError, ToolError)
+_ERRORS = (InputError, ModelError, ProgramError, RtlError, TimeLimitError, ToolError)
 Observer = Callable[[Launch, RunResult], None]
 
 

@@ -85,7 +85,7 @@ def read_add(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return None
     a, b = (leaf_of(frame.graph, argument) for argument in node.args)
     if a is None or b is None:
-        return Rejection("it adds something that is not a quantized activation")
+        return Rejection(_unknown_operand(frame.graph, node))
     if a.shape != b.shape or len(a.shape) not in (2, 4):
         return Rejection(f"it adds shapes {a.shape} and {b.shape}, which must be equal")
     out = frame.quantization
@@ -165,6 +165,16 @@ def operator_of(frame: Frame, op: str, leaves: tuple[Leaf, ...], compute: Any) -
         quantization=frame.quantization,
         compute=compute,
     )
+
+
+def _unknown_operand(graph: Graph, node: Node) -> str:
+    """Why an add is no sum of two quantized activations."""
+    for argument in node.args:
+        producer = graph.producer(argument)
+        known = ("relax.dequantize", "relax.reshape", "constant")
+        if producer is not None and producer.op not in known:
+            return f"{producer.op.removeprefix('relax.')} has no integer form on the NPU"
+    return "it adds something that is not a quantized activation"
 
 
 def _vector_shape(shape: tuple[int, ...]) -> tuple[int, int] | None:

@@ -176,6 +176,14 @@ def test_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
         load_library(path)
 
 
+def test_library_of_the_same_name_can_be_replaced(tmp_path: Path) -> None:
+    for shape in ((1, 3, 6, 6), (2, 3, 7, 5)):
+        compiled = compile_model(
+            quantized(nn.Sequential(nn.Conv2d(3, 4, 3)), shape), CONFIGS["edge8"]
+        )
+        assert _run(compiled, inputs(shape, 27), tmp_path).shape[0] == shape[0]
+
+
 def test_payload_bytes_survive_the_c_literal(tmp_path: Path) -> None:
     payload = bytes(range(256)) * 3 + b'0123??=\\"\n'
     source = region_source("region", payload)

@@ -10,6 +10,7 @@ from torch import nn
 from tvm import ir, relax, tirx
 from tvm.ir.expr import GenericConst
 
+from accelsim.artifacts import Conv2d
 from accelsim.errors import ModelError
 from accelsim.legalize import Legalized, legalize, legalize_module
 from accelsim.legalize.form import decode, operator_name
@@ -76,9 +77,8 @@ def test_relu6_becomes_the_clamp_of_its_producer() -> None:
     assert [op for op, _ in operators(legalized)] == ["conv2d", "conv2d"]
     assert legalized.layers["1"] == ("0", "1")
     convolution = decode("conv2d", constants(operators(legalized)[0][1])).compute
-    assert convolution is not None
-    requantize = convolution.requantize  # type: ignore[union-attr]
-    assert requantize is not None and requantize.clamp_min == requantize.zero_point
+    assert isinstance(convolution, Conv2d)
+    assert convolution.requantize.clamp_min == convolution.requantize.zero_point
 
 
 def test_clamp_of_a_tensor_with_two_readers_is_a_layer_of_its_own() -> None:
@@ -110,6 +110,31 @@ def test_possible_overflow_of_an_accumulator_keeps_the_layer_on_the_host() -> No
     assert "int32 accumulator" in left[0].reason
 
 
+def test_transposed_convolution_stays_on_the_host_under_its_own_name() -> None:
+    model = quantized(nn.Sequential(nn.ConvTranspose2d(3, 4, 2, 2)), (1, 3, 5, 5))
+    left = [op for op in legalize(model).host_ops if not op.boundary]
+    assert [(op.name, op.op) for op in left] == [("0", "conv2d_transpose")]
+    assert "nn.conv2d_transpose has no integer form" in left[0].reason
+
+
+def test_narrow_limits_of_an_int8_graph_become_clamp_limits() -> None:
+    generator = np.random.default_rng(5)
+    weight = generator.integers(-127, 128, (6, 4, 1, 1), dtype=np.int8)
+    legalized = legalize_module(_narrow_network(weight))
+    ((op, call),) = operators(legalized)
+    convolution = decode(op, constants(call)).compute
+    assert isinstance(convolution, Conv2d)
+    requantize = convolution.requantize
+    assert (requantize.clamp_min, requantize.clamp_max) == (-3, 100)
+    x = generator.normal(0, 1, (1, 4, 5, 5)).astype(np.float32)
+    steps = np.clip(np.rint(x * (np.float32(1) / np.float32(0.02))) + 7, -64, 63)
+    sums = np.einsum("nchw,oc->nohw", steps - 7, weight[:, :, 0, 0].astype(np.float64))
+    multiplier = (np.float32(0.01) * np.float32(0.02)) * (np.float32(1) / np.float32(0.05))
+    levels = np.clip(np.rint(sums.astype(np.float32) * multiplier) - 3, -3, 100)
+    expected = (levels + 3).astype(np.float32) * np.float32(0.05)
+    np.testing.assert_array_equal(legalized_output(legalized.module, x), expected)
+
+
 def test_dynamic_shape_is_an_error_that_names_the_tensor() -> None:
     builder = relax.BlockBuilder()
     batch = tirx.Var("n", "int64")
@@ -133,6 +158,28 @@ def test_sixteen_bit_activations_are_an_error_that_names_the_layer() -> None:
         builder.emit_func_output(y)
     with pytest.raises(ModelError, match="'wide' is quantized to int16"):
         legalize_module(builder.get())
+
+
+def _narrow_network(weight: np.ndarray) -> Any:
+    """quantize to -64 … 63, 1×1 convolution, ReLU, quantize to -128 … 100, all int8."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([1, 4, 5, 5], "float32"))
+
+    def parameters(scale: float, zero_point: int) -> tuple[Any, Any]:
+        return relax.const(scale, "float32"), relax.const(zero_point, "int32")
+
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            q = builder.emit(relax.op.quantize(x, *parameters(0.02, 7), 0, "int8"))
+            q = builder.emit(relax.op.clip(q, -64, 63))
+            d = builder.emit(relax.op.dequantize(q, *parameters(0.02, 7), 0))
+            w = builder.emit(relax.op.dequantize(relax.const(weight), *parameters(0.01, 0), 0))
+            y = builder.emit(relax.op.nn.relu(builder.emit(relax.op.nn.conv2d(d, w))))
+            q = builder.emit(relax.op.quantize(y, *parameters(0.05, -3), 0, "int8"))
+            q = builder.emit(relax.op.clip(q, -128, 100))
+            result = builder.emit_output(relax.op.dequantize(q, *parameters(0.05, -3), 0))
+        builder.emit_func_output(result)
+    return builder.get()
 
 
 def _fill_weights(module: Any, value: int) -> Any:

@@ -81,7 +81,7 @@ def verify(session: nox.Session) -> None:
 @shared
 def tests(session: nox.Session) -> None:
     """Run the tests, long campaigns excepted."""
-    pytest(session, "-n2", "-m", "not campaign", *session.posargs)
+    pytest(session, "-n2", "--dist=loadfile", "-m", "not campaign", *session.posargs)
 
 
 @shared
@@ -94,7 +94,7 @@ def ops(session: nox.Session) -> None:
 @shared
 def cosim(session: nox.Session) -> None:
     """Run the tests of the RTL modules and of the co-simulation."""
-    pytest(session, "-n2", "-m", "rtl and not campaign", *session.posargs)
+    pytest(session, "-n2", "--dist=loadfile", "-m", "rtl and not campaign", *session.posargs)
 
 
 @shared

@@ -1,0 +1,1 @@
+"""Measurements of the compiler, the simulator and the co-simulation: `python -m bench`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata, util
@@ -123,6 +124,12 @@ def find_toolchain() -> Toolchain:
 
 
 @cache
-def can_write_fst(include: Path = Path("/usr/include")) -> bool:
-    """True where the headers that Verilator's FST writer needs are installed."""
-    return (include / "lz4.h").is_file() and (include / "zlib.h").is_file()
+def can_write_fst() -> bool:
+    """True where lz4 and zlib, which Verilator's FST writer needs, compile and link."""
+    program = "#include <lz4.h>\n#include <zlib.h>\nint main() { return !zlibVersion(); }\n"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(find_tool("g++")), "-x", "c++", "-", "-o", str(Path(folder) / "fst")]
+        done = subprocess.run(
+            [*command, "-llz4", "-lz"], input=program, capture_output=True, text=True, check=False
+        )
+    return done.returncode == 0

@@ -57,6 +57,17 @@ def test_each_assertion_on_the_master_fires(violation: str, message: str) -> Non
     run(f"violate_{violation}$", expect_failure=message)
 
 
+@pytest.mark.parametrize(("channel", "message"), [("b", "B changed"), ("r", "R changed")])
+def test_each_assertion_on_the_memory_fires(channel: str, message: str) -> None:
+    run_unit(
+        "axi_protocol",
+        rtl("tb/axi_protocol.sv"),
+        __name__,
+        only=f"unstable_{channel}$",
+        expect_failure=message,
+    )
+
+
 # ------------------------------------------------------------------------------------ cocotb side
 @dataclass
 class Log:
@@ -362,3 +373,22 @@ async def violate_last_early(dut: Any) -> None:
 async def violate_last_late(dut: Any) -> None:
     changes = {"awvalid_i": 1, "awlen_i": 0, "wlast_i": 0}
     await _violate(dut, "w", changes, MemoryOptions())
+
+
+async def _response_changes(dut: Any, channel: str) -> None:
+    """A response that is not taken and changes, on the assertions alone."""
+    await reset(dut)
+    getattr(dut, f"{channel}valid_i").value = 1
+    await ClockCycles(dut.clk_i, 3)
+    getattr(dut, f"{channel}resp_i").value = 2
+    await ClockCycles(dut.clk_i, 3)
+
+
+@cocotb.test()
+async def unstable_b(dut: Any) -> None:
+    await _response_changes(dut, "b")
+
+
+@cocotb.test()
+async def unstable_r(dut: Any) -> None:
+    await _response_changes(dut, "r")

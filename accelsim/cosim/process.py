@@ -70,13 +70,19 @@ class Child:
     """A running simulation. Its output goes to `log`."""
 
     def __init__(
-        self, executable: Path, folder: Path, *, waves: Path | None = None, seed: int = 1
+        self,
+        executable: Path,
+        folder: Path,
+        *,
+        waves: Path | None = None,
+        seed: int = 1,
+        plusargs: Sequence[str] = (),
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "rtl.log"
         ours, theirs = socket.socketpair()
         arguments = [f"+cosim_fd={theirs.fileno()}", "+verilator+rand+reset+2"]
-        arguments += [f"+verilator+seed+{seed}"]
+        arguments += [f"+verilator+seed+{seed}", *plusargs]
         if waves is not None:
             arguments += ["--waves", str(waves)]
         command, environment = simulation_command(executable, folder, arguments, seed)

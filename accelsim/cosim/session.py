@@ -109,7 +109,7 @@ class Cosim:
 
     `memory` may be changed between launches. `waves` is the path of the waveform of the whole
     session (its ending is replaced by the format that this machine can write). `design` replaces
-    the NPU's sources. `time_limit_seconds` bounds each launch. Files of a session lie in `folder`,
+    the NPU's sources, `plusargs` go to the simulation. `time_limit_seconds` bounds each launch. Files of a session lie in `folder`,
     by default below build/cosim/sessions, which is deleted where all went well.
     """
 
@@ -124,6 +124,7 @@ class Cosim:
         seed: int = 1,
         design: Sequence[Path] | None = None,
         root: Path | None = None,
+        plusargs: Sequence[str] = (),
     ) -> None:
         self.config = config
         self.memory = memory or MemoryOptions()
@@ -134,6 +135,7 @@ class Cosim:
         self.seed = seed
         self.design = design
         self.root = root
+        self.plusargs = tuple(plusargs)
         self.launches = 0
         self.last_seconds = 0.0  # in the simulation, for the last launch
         self._own_folder = folder is None
@@ -167,7 +169,9 @@ class Cosim:
             self.config, waves=self.waves is not None, design=self.design, root=self.root
         )
         self._release_memory()
-        self._child = Child(executable, self.folder, waves=self.waves, seed=self.seed)
+        self._child = Child(
+            executable, self.folder, waves=self.waves, seed=self.seed, plusargs=self.plusargs
+        )
         self._reset = False
 
     def launch(self, launch: Launch) -> RunResult:

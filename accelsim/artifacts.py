@@ -356,6 +356,7 @@ class Comparison:
     bound: int | None = None
     cause: str | None = None
     first: Difference | None = None
+    waived: str | None = None  # the reason in the waiver file; the gate stays what it is
 
 
 STATUSES = ("equal", "within", "different", "missing")

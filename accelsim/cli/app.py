@@ -6,22 +6,35 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from accelsim import __version__
-from accelsim.cli import commands_program, commands_tools, commands_verify
-from accelsim.cli.console import Color, Streams, streams
-from accelsim.cli.defaults import read_defaults
+from accelsim.cli import (
+    commands_compile,
+    commands_program,
+    commands_replay,
+    commands_tools,
+    commands_verify,
+)
+from accelsim.cli.console import Color, streams
+from accelsim.cli.defaults import Options, read_defaults
 from accelsim.errors import AccelsimError
+from accelsim.vectors import cli as vectors
 
 # click's base error; typer brings a click of its own from 0.26 and depends on click before that.
 UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
+# Global options that may also stand behind the command.
+FLAGS = ("-q", "--quiet", "-v", "-vv", "--verbose", "--debug")
+VALUED = ("--color",)
+
 app = typer.Typer(
     name="accelsim",
     help="Bring a neural network onto an accelerator, and know that it is right.",
+    epilog="Exit codes: 0 equal, 1 mismatch, 2 bad input or tool, 3 internal error, 124 time "
+    "limit, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -47,29 +60,60 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print and exit.")
     ] = False,
 ) -> None:
-    """Global options stand before the command."""
+    """Global options stand before the command or behind it."""
     context.obj = streams(color, -1 if quiet else verbose, debug)
 
 
-for module in (commands_verify, commands_program, commands_tools):
+for module in (
+    commands_verify,
+    commands_replay,
+    commands_compile,
+    commands_program,
+    commands_tools,
+    vectors,
+):
     module.register(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; never show a traceback without --debug."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_run(given))
+    sys.exit(_run(globals_first(given)))
+
+
+def globals_first(arguments: Sequence[str]) -> list[str]:
+    """Move the global options to the front, so that they may stand anywhere before `--`."""
+    front: list[str] = []
+    rest: list[str] = []
+    items = iter(arguments)
+    for item in items:
+        if item == "--":
+            rest += [item, *items]
+        elif item in FLAGS or item.startswith(tuple(f"{name}=" for name in VALUED)):
+            front.append(item)
+        elif item in VALUED:
+            front += [item, *([value] if (value := next(items, None)) is not None else [])]
+        else:
+            rest.append(item)
+    return front + rest
+
+
+def _options(command: Any) -> Options:
+    """Names of a command's parameters, and whether they may be repeated."""
+    return {p.name: bool(p.multiple) for p in command.params if hasattr(p, "multiple")}
 
 
 def _run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     try:
-        command = typer.main.get_command(app)
+        command: Any = typer.main.get_command(app)
+        known = {name: _options(one) for name, one in command.commands.items()}
+        completing = "_ACCELSIM_COMPLETE" in os.environ
         result = command.main(
             arguments,
             prog_name="accelsim",
             standalone_mode=False,
-            default_map=read_defaults(),
+            default_map={} if completing else read_defaults(known, _options(command)),
         )
         return result if isinstance(result, int) else 0
     except AccelsimError as error:
@@ -94,9 +138,3 @@ def _say(text: str, code: int, debug: bool) -> int:
         traceback.print_exc()
     print(f"accelsim: {text}", file=sys.stderr)
     return code
-
-
-def streams_of(context: typer.Context) -> Streams:
-    """The streams that the global options chose."""
-    assert isinstance(context.obj, Streams)
-    return context.obj

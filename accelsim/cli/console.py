@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+import typer
 from rich.console import Console
+from rich.status import Status
+from rich.text import Text
 
 
 class Color(StrEnum):
@@ -28,21 +34,38 @@ class Streams:
     err: Console
     verbosity: int = 0
     debug: bool = False
+    started: float = field(default_factory=time.monotonic)
+    live: Status | None = None
 
     def progress(self, message: str) -> None:
-        """A step of long work, on stderr."""
-        if self.verbosity >= 0:
-            self.err.print(message, style="dim", highlight=False)
+        """A step of long work, on stderr: one living line on a terminal, else a line each."""
+        if self.live is not None:
+            self.live.update(Text(message, style="dim"))
+        elif self.verbosity >= 0:
+            seconds = f"{time.monotonic() - self.started:6.1f} s  " if self.verbosity else ""
+            self.say(seconds + message, style="dim")
 
-    def detail(self, message: str) -> None:
-        """Only with -v."""
-        if self.verbosity > 0:
-            self.err.print(message, style="dim", highlight=False)
+    def say(self, message: str, style: str = "") -> None:
+        """A line on stderr, never wrapped: it may be a path or a command."""
+        self.err.print(Text(message, style=style), soft_wrap=True)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """While this lasts, progress is one living line if stderr is a terminal."""
+        if self.verbosity != 0 or not self.err.is_terminal:
+            yield
+            return
+        with self.err.status(Text("starting", style="dim"), spinner="line") as live:
+            self.live = live
+            try:
+                yield
+            finally:
+                self.live = None
 
 
 def streams(color: Color, verbosity: int, debug: bool) -> Streams:
     """Consoles for a colour choice; rich itself honours NO_COLOR and terminals."""
-    force = {Color.auto: None, Color.always: True, Color.never: False}[color]
+    force = {Color.auto: None, Color.always: True, Color.never: None}[color]
 
     def console(file: object, terminal: bool) -> Console:
         return Console(
@@ -52,6 +75,7 @@ def streams(color: Color, verbosity: int, debug: bool) -> Streams:
             width=None if terminal else WIDE,
             soft_wrap=not terminal,
             emoji=False,
+            highlight=False,
         )
 
     return Streams(
@@ -60,3 +84,9 @@ def streams(color: Color, verbosity: int, debug: bool) -> Streams:
         verbosity,
         debug,
     )
+
+
+def streams_of(context: typer.Context) -> Streams:
+    """The streams that the global options chose."""
+    assert isinstance(context.obj, Streams)
+    return context.obj

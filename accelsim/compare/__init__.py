@@ -7,17 +7,29 @@ was computed, nor any backend.
 
 from __future__ import annotations
 
-from accelsim.compare.locate import first_diverging_record, locate, writer_of
+from accelsim.compare.locate import (
+    Evidence,
+    first_diverging_record,
+    layer_of,
+    locate,
+    stopped,
+    writer_of,
+)
 from accelsim.compare.tensors import compare_tensors, missing
-from accelsim.compare.waivers import Waiver, apply_waivers, read_waivers
+from accelsim.compare.waivers import Waiver, apply_waivers, failing, not_needed, read_waivers
 
 __all__ = [
+    "Evidence",
     "Waiver",
     "apply_waivers",
     "compare_tensors",
+    "failing",
     "first_diverging_record",
+    "layer_of",
     "locate",
     "missing",
+    "not_needed",
     "read_waivers",
+    "stopped",
     "writer_of",
 ]

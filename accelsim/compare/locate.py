@@ -1,44 +1,135 @@
-"""From a wrong element to the tile and the instruction that are to blame.
+"""From a wrong element, or a run that stopped, to the tile and the instruction that are to blame.
 
 Two sources: the stores of a layer tell which tile wrote an element; the records of two backends
-tell which instruction first wrote something else. The second is the more precise where it exists.
+tell which instruction first wrote something else. The second is the more precise where it exists,
+and it tells which backend is wrong: the one whose tensor differs from the golden.
+
+A layer cut out of a program has instruction numbers of its own; `numbers` gives those of the whole
+program, which is what a user can look up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from accelsim.artifacts import Comparison, Program, Record, RunResult, Shape4
+from accelsim.errors import ProgramError
 from accelsim.spec.assembler import disassemble_one
+from accelsim.spec.config import ENGINES
 from accelsim.spec.encoding import decode
+from accelsim.spec.registers import DISPATCH_ENGINE, ErrorCode
 
 
-def locate(
-    comparison: Comparison,
-    program: Program,
-    tensor: str,
-    runs: Sequence[RunResult] = (),
-) -> Comparison:
-    """`comparison` with tile and instruction filled in.
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known beside one tensor: all runs of this program in this mode, and who was right."""
 
-    `runs` are the results of two backends on this same program, in the mode of the comparison, if
-    two have run: the first instruction whose digests differ is named, else the store.
-    """
-    if comparison.first is None:
+    runs: Sequence[RunResult] = ()
+    right: Sequence[str] = ()  # backends whose tensor equals the golden
+    numbers: Sequence[int] | None = None  # instruction of a cut → of the whole program
+
+
+def locate(comparison: Comparison, program: Program, tensor: str, evidence: Evidence) -> Comparison:
+    """`comparison` with tile, instruction and cause filled in; unchanged where nothing differs."""
+    first = comparison.first
+    if first is None:
         return comparison
-    store = writer_of(program, tensor, comparison.first.index)
-    blamed = first_diverging_record(*(r.records for r in runs)) if len(runs) == 2 else None
-    instruction = store if blamed is None else blamed
+    store = writer_of(program, tensor, first.index)
+    diverging = None
+    if len(evidence.runs) == 2:
+        diverging = first_diverging_record(*(run.records for run in evidence.runs))
+    instruction = store if diverging is None else diverging
     if instruction < 0:
         return comparison
     found = replace(
-        comparison.first,
+        first,
         tile=program.tile_of[instruction],
-        instruction=instruction,
+        instruction=_number(instruction, evidence.numbers),
         text=disassemble_one(program.words[instruction], instruction),
     )
-    return replace(comparison, first=found)
+    cause = _cause(comparison.actual, program, instruction, diverging is not None, evidence)
+    return replace(comparison, first=found, cause=comparison.cause or cause)
+
+
+def _cause(
+    backend: str, program: Program, instruction: int, diverging: bool, evidence: Evidence
+) -> str:
+    layer = layer_of(program, instruction)
+    where = f"instruction {_number(instruction, evidence.numbers)} of layer {layer}"
+    others = [run.backend for run in evidence.runs if run.backend != backend]
+    if not others:
+        return (
+            f"only {backend} ran: the element is stored by {where}, and any earlier instruction of "
+            "its tile may be wrong; run both backends to see which"
+        )
+    other = others[0]
+    if not diverging:
+        return (
+            f"{backend} and {other} wrote the same everywhere, so the program or the golden is "
+            f"wrong rather than one of them; the element is stored by {where}"
+        )
+    if other in evidence.right:
+        return f"{backend} is wrong and {other} is right: they first differ at {where}"
+    return (
+        f"{backend} and {other} both differ from the golden, and first from each other at {where}"
+    )
+
+
+def _number(instruction: int, numbers: Sequence[int] | None) -> int:
+    if numbers is None or instruction >= len(numbers):
+        return instruction
+    return numbers[instruction]
+
+
+def layer_of(program: Program, instruction: int) -> str:
+    """Name of the layer that an instruction belongs to, or "-" for END."""
+    for layer in program.layers:
+        if instruction in layer.instructions:
+            return layer.name
+    return "-"
+
+
+def stopped(program: Program, result: RunResult, numbers: Sequence[int] | None = None) -> str:
+    """Why a run ended with an error: code, layer, tile, instruction and what it waited for."""
+    index = result.error_index
+    code = result.error_code
+    name = ErrorCode(code).name if code in set(ErrorCode) else "?"
+    head = f"{result.backend} stopped with error {code} ({name})"
+    if not 0 <= index < len(program.words):
+        return f"{head} at instruction {index}"
+    try:
+        text = disassemble_one(program.words[index], index)
+    except ProgramError:
+        text = "an illegal encoding"
+    engine = result.error_engine
+    on = "dispatch" if engine == DISPATCH_ENGINE or engine >= len(ENGINES) else ENGINES[engine]
+    found = (
+        f"{head} on {on} in layer {layer_of(program, index)}, tile {program.tile_of[index]}, "
+        f"instruction {_number(index, numbers)}: {text}"
+    )
+    givers = _givers(program, index) if code == ErrorCode.WATCHDOG else []
+    if not givers:
+        return found
+    waits = " and ".join(
+        f"{ENGINES[engine]} (instruction {_number(giver, numbers)})" for engine, giver in givers
+    )
+    return f"{found}; it waits for a token of {waits}"
+
+
+def _givers(program: Program, index: int) -> list[tuple[int, int]]:
+    """(engine, its last earlier instruction that gives a token) an instruction waits for."""
+    row, values = decode(program.words[index])
+    result = []
+    for engine in range(len(ENGINES)):
+        if row.engine is None or not values["take"] >> engine & 1:
+            continue
+        for earlier in range(index - 1, -1, -1):
+            giver, given = decode(program.words[earlier])
+            if giver.engine == engine and given["give"] >> row.engine & 1:
+                result.append((engine, earlier))
+                break
+    return result
 
 
 def writer_of(program: Program, tensor: str, index: Shape4) -> int:

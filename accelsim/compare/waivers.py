@@ -66,8 +66,8 @@ def _waiver(path: Path, number: int, entry: object, today: date) -> Waiver:
 
 def apply_waivers(
     layers: Sequence[LayerReport], waivers: Sequence[Waiver]
-) -> tuple[tuple[LayerReport, ...], tuple[str, ...]]:
-    """Layers with their waivers noted, and a sentence for each waiver that was not needed."""
+) -> tuple[tuple[LayerReport, ...], tuple[Waiver, ...]]:
+    """Layers with their waivers noted, and the waivers that were needed, in their order."""
     result, used = [], set()
     for layer in layers:
         for waiver in waivers:
@@ -75,17 +75,20 @@ def apply_waivers(
                 used.add(waiver)
                 layer = _waive(layer, waiver)
         result.append(layer)
-    unused = tuple(
-        f"waiver of layer {w.layer!r} for golden {w.golden!r} was not needed; remove it"
-        for w in waivers
-        if w not in used
+    return tuple(result), tuple(w for w in waivers if w in used)
+
+
+def not_needed(waiver: Waiver) -> str:
+    """What is wrong with a waiver that no layer needed."""
+    return (
+        f"waiver of layer {waiver.layer!r} for golden {waiver.golden!r} was not needed; remove it"
     )
-    return tuple(result), unused
 
 
 def failing(comparison: Comparison) -> bool:
-    """Whether a comparison fails its layer."""
-    return comparison.gate and comparison.status in ("different", "missing")
+    """Whether a comparison fails its layer: it gates, it is not equal, and no waiver covers it."""
+    wrong = comparison.status in ("different", "missing")
+    return comparison.gate and wrong and comparison.waived is None
 
 
 def _needed(layer: LayerReport, golden: str) -> bool:
@@ -95,9 +98,10 @@ def _needed(layer: LayerReport, golden: str) -> bool:
 
 
 def _waive(layer: LayerReport, waiver: Waiver) -> LayerReport:
-    compare = tuple(
-        replace(c, gate=False) if c.golden == waiver.golden else c for c in layer.compare
-    )
     reason = f"{waiver.reason} (until {waiver.expires})"
+    compare = tuple(
+        replace(c, waived=reason) if c.golden == waiver.golden and failing(c) else c
+        for c in layer.compare
+    )
     waived = reason if layer.waived is None else f"{layer.waived}; {reason}"
     return replace(layer, compare=compare, waived=waived)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from accelsim.artifacts import Comparison, LayerReport
+from accelsim.compare import Waiver
 
 SCHEMA = "accelsim.verify/1"
 
@@ -19,6 +20,11 @@ class Record(Protocol):
     seed: int
     replay: str
     versions: Any
+    hardware: Any
+    hashes: Any
+    argv: Any
+    backends: Any
+    started: str
     status: str
     exit_code: int
     error: str | None
@@ -33,6 +39,8 @@ class Record(Protocol):
     self_test: dict[str, str]
     checks: list[dict[str, object]]
     problems: list[str]
+    waivers: list[Waiver]
+    notes: list[str]
     not_run: list[str]
 
 
@@ -52,13 +60,20 @@ def document(record: Record) -> dict[str, Any]:
         "exit_code": record.exit_code,
         "error": record.error,
         "problems": list(record.problems),
+        "notes": list(record.notes),
         "seed": record.seed,
+        "backends": list(record.backends),
+        "started": record.started,
+        "argv": list(record.argv),
         "versions": dict(record.versions),
+        "hardware": dict(record.hardware),
+        **record.hashes,
         "inputs": record.input_origin,
         "inputs_sha256": record.inputs_sha256,
         "program_sha256": record.program_sha256,
         "replay": record.replay,
-        "layers": [_layer(layer) for layer in record.layers],
+        "layers": [_layer(layer, record.hardware) for layer in record.layers],
+        "waivers": [asdict(w) | {"expires": str(w.expires)} for w in record.waivers],
         "exercised": dict(record.exercised),
         "checks": list(record.checks),
         "self_test": dict(record.self_test),
@@ -72,7 +87,9 @@ def document(record: Record) -> dict[str, Any]:
     }
 
 
-def _layer(layer: LayerReport) -> dict[str, Any]:
+def _layer(layer: LayerReport, hardware: Any) -> dict[str, Any]:
+    cycles = {"sim": None, "rtl": None} | dict(layer.cycles)
+    peak = hardware["lanes"] ** 2
     return {
         "name": layer.name,
         "op": layer.op,
@@ -85,7 +102,11 @@ def _layer(layer: LayerReport) -> dict[str, Any]:
         "tiles": layer.tiles,
         "facts": dict(layer.facts),
         "compare": [_comparison(c) for c in layer.compare],
-        "cycles": {"sim": None, "rtl": None} | dict(layer.cycles),
+        "cycles": cycles,
+        "utilization": {  # multiplications a cycle, of those that the matrix engine's array has
+            name: round(layer.macs / (peak * count), 4) if count and layer.macs else None
+            for name, count in cycles.items()
+        },
     }
 
 

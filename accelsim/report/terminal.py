@@ -21,7 +21,8 @@ COLUMNS = (
 )
 
 
-def print_report(report: dict[str, Any], lanes: int, console: Console) -> None:
+def print_report(report: dict[str, Any], console: Console, detail: bool = False) -> None:
+    lanes = 8
     """Print a report.json document. Mismatches: isolated+accumulated against each golden."""
     console.print(_layer_table(report, lanes))
     _print_failures(report, console)

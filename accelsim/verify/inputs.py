@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +23,32 @@ class Batch:
     label: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a network takes: names, shapes and dtypes of its inputs, in order."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+
+    @staticmethod
+    def of(quantized: QuantizedModel) -> Signature:
+        """The signature of a quantized model."""
+        return Signature(quantized.input_names, quantized.input_shapes, quantized.input_dtypes)
+
+    @staticmethod
+    def read(stored: Mapping[str, Any]) -> Signature:
+        """From JSON. Raises KeyError or TypeError for something else."""
+        shapes = tuple(tuple(int(extent) for extent in shape) for shape in stored["shapes"])
+        return Signature(tuple(stored["names"]), shapes, tuple(stored["dtypes"]))
+
+
 def choose_input(
     source: SourceModel, quantized: QuantizedModel, path: Path | None, seed: int
 ) -> Batch:
     """The batch to verify layer by layer. Raises InputError naming the input and its limit."""
     if path is not None:
-        return Batch(read_input(path, quantized), str(path))
+        return Batch(read_input(path, Signature.of(quantized)), str(path))
     if source.test_inputs is not None and len(quantized.input_names) == 1:
         batch = quantized.input_shapes[0][0]
         start = int(np.random.default_rng(seed).integers(len(source.test_inputs) - batch + 1))
@@ -40,7 +61,7 @@ def choose_input(
     return Batch(tensors, "the model's example input")
 
 
-def read_input(path: Path, quantized: QuantizedModel) -> dict[str, np.ndarray]:
+def read_input(path: Path, signature: Signature) -> dict[str, np.ndarray]:
     """A `.npz` keyed by input name, or a `.npy` for a model with one input."""
     try:
         loaded = np.load(path, allow_pickle=False)
@@ -49,7 +70,7 @@ def read_input(path: Path, quantized: QuantizedModel) -> dict[str, np.ndarray]:
         raise InputError(f"cannot read input {path}: {reason}") from None
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"input {path} is not a valid .npz or .npy file: {error}") from None
-    names = quantized.input_names
+    names = signature.names
     if isinstance(loaded, np.ndarray):
         if len(names) != 1:
             raise InputError(f"input {path}: a .npy cannot feed {len(names)} inputs; use a .npz")
@@ -68,9 +89,7 @@ def read_input(path: Path, quantized: QuantizedModel) -> dict[str, np.ndarray]:
         )
     return {
         name: _checked(path, name, arrays[name], shape, dtype)
-        for name, shape, dtype in zip(
-            names, quantized.input_shapes, quantized.input_dtypes, strict=True
-        )
+        for name, shape, dtype in zip(names, signature.shapes, signature.dtypes, strict=True)
     }
 
 

@@ -2,13 +2,16 @@
 
 What comes in: a compiled network, goldens of one batch, open backends. What goes out: one
 `LayerReport` a layer. Isolated mode runs the layer's own instructions on golden inputs; accumulated
-mode reads what the shipped library left in DRAM.
+mode reads what the shipped library left in DRAM. A backend that stops or breaks a rule of its own
+has no result: its comparisons are missing, and say why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from accelsim.artifacts import (
     I8,
@@ -21,15 +24,16 @@ from accelsim.artifacts import (
     RunResult,
 )
 from accelsim.codegen import CompiledModel, set_backend
-from accelsim.compare import compare_tensors, locate, missing
+from accelsim.compare import Evidence, compare_tensors, locate, missing, stopped
 from accelsim.emit import isolate, launch_memory, read_tensor
-from accelsim.errors import ProgramError
-from accelsim.reference import GoldenSet
+from accelsim.errors import ProgramError, RtlError
+from accelsim.reference import torch_cause
 from accelsim.verify.goldens import BatchGoldens, Goldens
 from accelsim.verify.library import Library
 from accelsim.verify.options import Progress
 
-Runs = Mapping[str, Mapping[str, RunResult]]  # program symbol → backend → result
+BROKEN = (ProgramError, RtlError)  # what a wrong backend or program raises in place of a result
+Outcome = RunResult | str  # a result, or why there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +46,53 @@ class LayerCheck:
     backends: Mapping[str, Backend]
 
 
+@dataclass(slots=True)
+class Whole:
+    """The shipped library run once on every backend."""
+
+    runs: dict[str, dict[str, RunResult]] = field(default_factory=dict)  # symbol → backend → result
+    failures: dict[str, str] = field(default_factory=dict)  # backend → why it did not finish
+
+    def outcome(self, program: Program, backend: str) -> Outcome:
+        """What a backend did with one program of the network."""
+        result = self.runs.get(program.symbol, {}).get(backend)
+        if result is None:
+            return self.failures.get(backend, f"{backend} did not reach {program.symbol}")
+        return stopped(program, result) if result.error_code else result
+
+    def result(self, program: Program, names: Sequence[str]) -> RunResult | None:
+        """The first result without an error among those of the named backends."""
+        outcomes = (self.outcome(program, name) for name in names)
+        return next((one for one in outcomes if isinstance(one, RunResult)), None)
+
+
 def run_whole(
-    library: Library, backends: Mapping[str, Backend], inputs: Sequence[I8], progress: Progress
-) -> tuple[Runs, dict[str, tuple[I8, ...]]]:
-    """The shipped library once on every backend: results by program, and outputs by backend."""
-    runs: dict[str, dict[str, RunResult]] = {}
-    outputs: dict[str, tuple[I8, ...]] = {}
+    library: Library,
+    backends: Mapping[str, Backend],
+    inputs: Sequence[np.ndarray],
+    progress: Progress,
+) -> Whole:
+    """Run the shipped library on every backend; one that fails does not stop the others."""
+    whole = Whole()
     for name, backend in backends.items():
         progress(f"running the whole network on {name}")
 
         def observe(launch: Launch, result: RunResult, name: str = name) -> None:
-            runs.setdefault(launch.program.symbol, {})[name] = result
+            whole.runs.setdefault(launch.program.symbol, {})[name] = result
 
         set_backend(backend, observe=True, observer=observe)
-        outputs[name] = library.run(inputs)
-    return runs, outputs
+        try:
+            library.run(inputs)
+        except BROKEN as error:
+            whole.failures[name] = f"{name} did not finish the whole network: {error}"
+    return whole
 
 
-def check_layer(
-    check: LayerCheck, program: Program, number: int, whole: Mapping[str, RunResult]
-) -> LayerReport:
-    """All comparisons of one layer. `whole` are the accumulated runs of its program."""
+def check_layer(check: LayerCheck, program: Program, number: int, whole: Whole) -> LayerReport:
+    """All comparisons of one layer."""
     layer = program.layers[number]
     comparisons, cycles = _isolated(check, program, number)
-    comparisons += _accumulated(check.batch, program, layer, whole)
+    comparisons += _accumulated(check, program, layer, whole)
     return LayerReport(
         name=layer.name,
         op=layer.op,
@@ -95,66 +122,77 @@ def _isolated(
     layer = program.layers[number]
     values = check.batch.values
     cut, presets = isolate(program, number)
+    numbers = layer.instructions
     memory = launch_memory(cut, {name: values[name] for name in layer.inputs})
-    results = {
-        name: backend(Launch(cut, memory, presets)) for name, backend in check.backends.items()
-    }
+    outcomes: dict[str, Outcome] = {}
+    for name, backend in check.backends.items():
+        try:
+            result = backend(Launch(cut, memory, presets))
+            outcomes[name] = stopped(cut, result, numbers) if result.error_code else result
+        except BROKEN as error:
+            outcomes[name] = f"{name} did not finish the layer: {error}"
     torch = check.goldens.torch_alone(layer, check.compiled.qdq_layers[layer.name], values)
+    goldens = (("integer", values[layer.output], True), ("torch", torch, check.goldens.torch_gates))
     comparisons = []
-    for name, result in results.items():
-        refuse_error(result, layer)
-        actual = read_tensor(cut, result.dram, layer.output)
-        runs = list(results.values())
-        for source, golden in (("integer", values[layer.output]), ("torch", torch)):
-            comparisons.append(
-                _one(actual, golden, name, source, "isolated", True, (cut, layer, runs))
-            )
-    return comparisons, {name: result.cycles for name, result in results.items()}
+    for source, golden, gate in goldens:
+        found = _against(cut, layer, outcomes, golden, source, "isolated", gate, numbers)
+        if source == "torch" and torch is not None:
+            found = [_with_torch_cause(check, layer, torch, one) for one in found]
+        comparisons += found
+    cycles = {name: one.cycles for name, one in outcomes.items() if isinstance(one, RunResult)}
+    return comparisons, cycles
+
+
+def _with_torch_cause(
+    check: LayerCheck, layer: LayerRecord, torch: I8, comparison: Comparison
+) -> Comparison:
+    """A difference from PyTorch with its cause where one explains every element."""
+    names = check.compiled.qdq_layers[layer.name]
+    if comparison.status != "different" or len(names) != 1:
+        return comparison
+    inputs = tuple(check.batch.values[name] for name in layer.inputs)
+    cause = torch_cause(check.goldens.reference, names[0], inputs, torch)
+    return replace(comparison, cause=cause or comparison.cause)
 
 
 def _accumulated(
-    batch: BatchGoldens, program: Program, layer: LayerRecord, whole: Mapping[str, RunResult]
+    check: LayerCheck, program: Program, layer: LayerRecord, whole: Whole
 ) -> list[Comparison]:
+    batch = check.batch
+    outcomes = {name: whole.outcome(program, name) for name in check.backends}
     comparisons = []
-    runs = list(whole.values())
-    goldens: tuple[tuple[GoldenSet, bool], ...] = (
-        (batch.integer, True),
-        (batch.torch, False),
-        (batch.tvm, False),
-    )
-    for name, result in whole.items():
-        actual = read_tensor(program, result.dram, layer.output)
-        for golden, gate in goldens:
-            tensor = golden.tensors.get(layer.output)
-            where = (program, layer, runs)
-            comparisons.append(
-                _one(actual, tensor, name, golden.source, "accumulated", gate, where)
-            )
+    for golden, gate in ((batch.integer, True), (batch.torch, False), (batch.tvm, False)):
+        tensor = golden.tensors.get(layer.output)
+        comparisons += _against(
+            program, layer, outcomes, tensor, golden.source, "accumulated", gate, None
+        )
     return comparisons
 
 
-def _one(
-    actual: I8,
+def _against(
+    program: Program,
+    layer: LayerRecord,
+    outcomes: Mapping[str, Outcome],
     golden: I8 | None,
-    backend: str,
     source: str,
     mode: str,
     gate: bool,
-    where: tuple[Program, LayerRecord, list[RunResult]],
-) -> Comparison:
-    program, layer, runs = where
-    if golden is None:
-        return missing(backend, source, mode, gate, f"{source} has no golden of {layer.output}")
-    comparison = compare_tensors(
-        actual, golden, backend=backend, source=source, mode=mode, gate=gate
-    )
-    return locate(comparison, program, layer.output, runs)
-
-
-def refuse_error(result: RunResult, layer: LayerRecord) -> None:
-    """Raise ProgramError where a layer's program stopped with an error code."""
-    if result.error_code:
-        raise ProgramError(
-            f"layer {layer.name} stopped on {result.backend} with error code "
-            f"{result.error_code} at its instruction {result.error_index}"
-        )
+    numbers: Sequence[int] | None,
+) -> list[Comparison]:
+    """Every backend against one golden, differences located with what the others did."""
+    found = []
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, str):
+            found.append(missing(name, source, mode, gate, outcome))
+        elif golden is None:
+            cause = f"{source} has no golden of {layer.output}"
+            found.append(missing(name, source, mode, gate, cause))
+        else:
+            actual = read_tensor(program, outcome.dram, layer.output)
+            found.append(
+                compare_tensors(actual, golden, backend=name, source=source, mode=mode, gate=gate)
+            )
+    results = [one for one in outcomes.values() if isinstance(one, RunResult)]
+    right = [one.actual for one in found if one.status == "equal"]
+    evidence = Evidence(results, right, numbers)
+    return [locate(one, program, layer.output, evidence) if gate else one for one in found]

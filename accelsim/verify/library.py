@@ -25,6 +25,11 @@ class Library:
         export_library(compiled, path)
         return Library(path, load_library(path))
 
+    @staticmethod
+    def load(path: Path) -> Library:
+        """A network that was exported before."""
+        return Library(path, load_library(path))
+
     def run(self, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """The network's outputs for one batch in the model's own layout and dtype."""
         return run_library(self.machine, inputs)

@@ -36,6 +36,8 @@ class VerifyOptions:
     rtl_bug: int | None = None  # a planted bug of the RTL, for tests of verify itself
     jobs: int = 2
     argv: tuple[str, ...] = ()
+    source: str | None = None  # where the model lies, if not where `model` says
+    stored: Path | None = None  # a replay's own quantized model, for want of the original
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""

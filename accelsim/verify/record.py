@@ -6,21 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accelsim.artifacts import LayerReport, Program
-from accelsim.compare.waivers import failing
-from accelsim.verify.accuracy import Accuracy
+from accelsim.compare import Waiver, failing
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Share of right answers and samples by source; final outputs that differ by backend."""
+
+    share: Mapping[str, float]
+    samples: Mapping[str, int]
+    wrong_outputs: Mapping[str, int] = field(default_factory=dict)  # against the reference
+    compared: Mapping[str, int] = field(default_factory=dict)  # output elements compared
 
 
 @dataclass(slots=True)
 class RunRecord:
-    """State of one verification. `problems` fail the run beside layers that differ."""
+    """State of one verification. `problems` fail the run beside layers that differ.
+
+    Until the run ends it is incomplete, with the exit code of an interrupted run: that is what a
+    reader finds if the process is killed.
+    """
 
     model: str
     config: str
     seed: int
     replay: str
     versions: Mapping[str, str]
+    hardware: Mapping[str, object] = field(default_factory=dict)  # the configuration's fields
+    hashes: Mapping[str, str] = field(default_factory=dict)  # of sources
+    argv: Sequence[str] = ()
+    backends: Sequence[str] = ()
+    started: str = ""  # UTC
     status: str = "incomplete"
-    exit_code: int = 3
+    exit_code: int = INTERRUPTED
     error: str | None = None
     inputs_sha256: str = ""
     program_sha256: str = ""
@@ -34,23 +54,24 @@ class RunRecord:
     self_test: dict[str, str] = field(default_factory=dict)
     checks: list[dict[str, object]] = field(default_factory=list)  # beyond layers: stalls, outputs
     problems: list[str] = field(default_factory=list)
+    waivers: list[Waiver] = field(default_factory=list)  # those that were needed
+    notes: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
 
     def mismatched(self) -> list[LayerReport]:
         """Layers with a failing comparison that no waiver covers."""
         return [layer for layer in self.layers if any(map(failing, layer.compare))]
 
-    def mismatches(self) -> int:
-        """Wrong elements in failing comparisons, each comparison counted."""
-        return sum(c.mismatches for layer in self.layers for c in layer.compare if failing(c))
-
     def host(self) -> list[LayerReport]:
         """Layers on the host that no waiver covers."""
         return [x for x in self.layers if x.placement == "host" and x.waived is None]
+
+    def failed(self) -> bool:
+        """Whether anything found so far fails the run."""
+        return bool(self.mismatched() or self.host() or self.problems)
 
     def conclude(self) -> None:
         """Set status and exit code of a run that reached its end."""
         if not any(c.elements for layer in self.layers for c in layer.compare):
             self.problems.append("no element was compared")
-        failed = self.mismatched() or self.host() or self.problems
-        self.status, self.exit_code = ("failed", 1) if failed else ("passed", 0)
+        self.status, self.exit_code = ("failed", 1) if self.failed() else ("passed", 0)

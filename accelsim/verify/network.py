@@ -1,0 +1,132 @@
+"""Beyond single layers: what was exercised, accuracy, stalls, the self-test, what is missing.
+
+What comes in: a verification whose layers are compared. What goes out: more of its record.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accelsim.artifacts import QuantizedModel, SourceModel
+from accelsim.emit import read_tensor
+from accelsim.verify.accuracy import measure
+from accelsim.verify.backends import stalling_rtl
+from accelsim.verify.exercised import PROMISES, exercised, unexercised
+from accelsim.verify.goldens import BatchGoldens
+from accelsim.verify.inputs import Batch
+from accelsim.verify.layers import BROKEN, LayerCheck, Whole, run_whole
+from accelsim.verify.library import Library
+from accelsim.verify.options import BACKENDS
+from accelsim.verify.record import RunRecord
+from accelsim.verify.self_test import self_test
+from accelsim.verify.verification import Verification
+
+LATER = "test split, random stalls and self-test: layers differ, so the run ends with them"
+
+
+def check_network(
+    run: Verification,
+    source: SourceModel,
+    quantized: QuantizedModel,
+    check: LayerCheck,
+    library: Library,
+    whole: Whole,
+) -> None:
+    """What is exercised, accuracy over the test split, and the self-test."""
+    record = run.record
+    record.exercised = exercised(record.layers, whole.runs)
+    promised = PROMISES.get((run.options.model, run.options.config.name), {})
+    if record.mismatched():
+        record.not_run.append(LATER)
+        return
+    record.problems += unexercised(record.exercised, promised)
+    run.checkpoint()
+    _accuracy(run, source, quantized, check, library)
+    run.checkpoint()
+    if run.options.self_test and not run.options.sim_bug:
+        _self_test(run, check, whole)
+
+
+def _accuracy(
+    run: Verification,
+    source: SourceModel,
+    quantized: QuantizedModel,
+    check: LayerCheck,
+    library: Library,
+) -> None:
+    record = run.record
+    try:
+        record.accuracy = measure(source, quantized, check, library, run)
+    except BROKEN as error:
+        record.problems.append(f"the test split: {error}")
+    if record.accuracy is not None:
+        for name, wrong in record.accuracy.wrong_outputs.items():
+            elements = record.accuracy.compared[name]
+            _check(record, f"outputs of the test split on {name}", elements, wrong)
+
+
+def _self_test(run: Verification, check: LayerCheck, whole: Whole) -> None:
+    record = run.record
+    if not record.programs:
+        record.not_run.append("self-test: no layer runs on the NPU")
+        return
+    run.progress("self-test: one planted bug")
+    program = max(record.programs, key=lambda p: len(p.words))
+    honest = whole.result(program, BACKENDS)
+    record.self_test = self_test(program, check.batch, honest, run.options.seed)
+    if not record.self_test["caught"]:
+        record.problems.append("the self-test's planted bug was not caught")
+
+
+def check_stalls(
+    run: Verification, batch: Batch, library: Library, golden_batch: BatchGoldens
+) -> None:
+    """The same image on RTL behind a memory that stalls at random."""
+    options, record = run.options, run.record
+    if not options.stalls or "rtl" not in options.backends or record.mismatched():
+        return
+    with stalling_rtl(options) as backend:
+        timed = {"rtl": run.bounded("rtl", backend)}
+        inputs = list(batch.tensors.values())
+        whole = run_whole(library, timed, inputs, lambda _: run.progress("random AXI stalls"))
+    elements = wrong = 0
+    for program in record.programs:
+        result = whole.outcome(program, "rtl")
+        if isinstance(result, str):
+            record.problems.append(f"with random AXI stalls: {result}")
+            continue
+        for layer in program.layers:
+            actual = read_tensor(program, result.dram, layer.output)
+            elements += actual.size
+            wrong += int(np.count_nonzero(actual != golden_batch.values[layer.output]))
+    _check(record, "all layers on rtl with random AXI stalls", elements, wrong)
+
+
+def _check(record: RunRecord, name: str, elements: int, mismatches: int) -> None:
+    record.checks.append({"name": name, "elements": elements, "mismatches": mismatches})
+    if mismatches or not elements:
+        record.problems.append(f"{name}: {mismatches:,} of {elements:,} elements differ")
+
+
+def note_not_run(run: Verification, source: SourceModel, quantized: QuantizedModel) -> None:
+    """Say what this run did not show."""
+    options, notes = run.options, run.record.not_run
+    for backend in BACKENDS:
+        if backend not in options.backends:
+            notes.append(f"backend {backend}: not chosen")
+    if options.layer is not None:
+        notes.append("all layers but one, test split, stalls, self-test: --layer was given")
+    elif source.test_inputs is None or source.test_labels is None:
+        notes.append("accuracy: the model has no labelled test split")
+    elif len(quantized.input_names) != 1:
+        notes.append("accuracy: the model has more than one input")
+    elif LATER not in notes:
+        total = len(source.test_labels)
+        for name, limit in (("sim", options.test_images), ("rtl", options.rtl_images)):
+            if name in options.backends and limit < total:
+                notes.append(f"{total - limit} of {total} test images on {name}")
+    if options.layer is None and not options.stalls and "rtl" in options.backends:
+        notes.append("random AXI stalls: switched off")
+    if not options.self_test:
+        notes.append("self-test: switched off")
+    notes.append("hardware: no board or netlist is part of this run")

@@ -32,6 +32,7 @@ class Server:
         self.bench = bench
         self.port = RegisterPort(bench)
         self.memory = SimulatedMemory()
+        self.settings: dict[int, int] = {}
         self.library = ctypes.CDLL(None)
 
     async def map(self, request: Message) -> Message:
@@ -42,9 +43,9 @@ class Server:
     async def run(self, request: Message) -> Message:
         """Writes registers, runs the clock until the interrupt, reads registers.
 
-        "writes" are (address, data) pairs whose last starts the run; "reads" are addresses;
-        "after" are pairs written at the end. "reset" resets the NPU first. "seconds" in the answer
-        is the wall time of all of that.
+        "settings" are (address, data) pairs, "start" is the pair that starts the run; "reads" are
+        addresses; "after" are pairs written at the end. "reset" resets the NPU first. "seconds" in
+        the answer is the wall time of all of that.
         """
         bench = self.bench
         began = time.perf_counter()
@@ -52,12 +53,16 @@ class Server:
         self.memory.clear_counters()
         if request["reset"]:
             await self.port.reset()
+            self.settings.clear()
         records = request["records"]
         if records is not None:
             assert self.library.npu_observe_open(records.encode()) == 0, f"cannot write {records}"
         bench.observe.value = int(records is not None)
-        for address, data in request["writes"]:
-            await self.port.write(address, data)
+        for address, data in request["settings"]:
+            if self.settings.get(address) != data:  # registers keep what was written
+                await self.port.write(address, data)
+                self.settings[address] = data
+        await self.port.write(*request["start"])
         bench.run_limit.value = request["limit"]
         bench.run.value = 1
         await FallingEdge(bench.run)

@@ -73,7 +73,7 @@ def launch_regions(launch: Launch) -> dict[int, NDArray[np.uint8]]:
 
 
 def register_writes(launch: Launch, placement: Placement) -> list[tuple[int, int]]:
-    """(address, data) pairs that set up and start a run, in order."""
+    """(address, data) pairs that set up a run."""
     program = launch.program
     writes = [
         (address("PROGRAM_LENGTH"), len(program.words)),
@@ -92,7 +92,10 @@ def register_writes(launch: Launch, placement: Placement) -> list[tuple[int, int
     for index in range(ENGINES * ENGINES):
         tokens = launch.semaphores[index] if index < len(launch.semaphores) else 0
         writes.append((address("PRESET", index), tokens))
-    return [*writes, (address("CTRL"), 1)]
+    return writes
+
+
+START = (address("CTRL"), 1)
 
 
 RESULT_REGISTERS = ("STATUS", "ERROR_CODE", "ERROR_INDEX", "ERROR_ENGINE", "CYCLES_LO", "CYCLES_HI")
@@ -212,7 +215,8 @@ class Cosim:
             "reset": self._reset,
             "memory": asdict(self.memory),
             "records": str(self.folder / "records.bin") if launch.observe else None,
-            "writes": register_writes(launch, placement),
+            "settings": register_writes(launch, placement),
+            "start": START,
             "limit": launch.cycle_limit + GRACE_CYCLES,
             "reads": register_reads(),
             "after": [(address("IRQ_STATUS"), 1)],

@@ -19,7 +19,7 @@ from accelsim.artifacts import Launch
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.model import build_model
 from accelsim.cosim.placement import ORIGIN, place
-from accelsim.cosim.session import GRACE_CYCLES, Cosim, launch_regions, register_writes
+from accelsim.cosim.session import GRACE_CYCLES, START, Cosim, launch_regions, register_writes
 from accelsim.errors import ToolError
 
 NEAR_CYCLES = 16  # the counters start and end at slightly different events
@@ -87,7 +87,8 @@ def _loop(executable: Path, launch: Launch, options: MemoryOptions) -> tuple[int
         contents.tofile(memory)
         lines = [f"map {memory} {ORIGIN:#x} {len(contents)}", f"latency {options.latency}"]
         lines += [
-            f"write {address:#x} {data:#x}" for address, data in register_writes(launch, placement)
+            f"write {address:#x} {data:#x}"
+            for address, data in [*register_writes(launch, placement), START]
         ]
         lines.append(f"run {launch.cycle_limit + GRACE_CYCLES}")
         job = Path(folder) / "job.txt"

@@ -12,11 +12,13 @@ because a counts from the lowest row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.simulate.memory import Memory
+from accelsim.simulate.footprint import Dimensions, Rows, rows_of
+from accelsim.simulate.memory import Memory, rows_view
 from accelsim.simulate.transfer import COUNTS, dram_rows, local_rows
 from accelsim.spec.digest import ACC_BANK_SHIFT, DRAM_BASE_SHIFT, MULTIPLIER, WORDS_PER_ROW
 
@@ -24,67 +26,81 @@ MASK = (1 << 64) - 1
 HALF = 1 << 16
 FLOAT64_EXACT = 1 << 53
 Fields = Mapping[str, int]
-Rows = tuple[NDArray[np.int64], NDArray[np.generic]]
+Written = tuple[Rows, int, NDArray[np.generic]]  # rows, offset of their addresses, contents
 
 
-def digest_rows(addresses: NDArray[np.int64], rows: NDArray[np.generic]) -> int:
-    """Digest of `rows` (n, bytes or int32 words) at `addresses` (n,), modulo 2^64."""
-    first = int(addresses.min())
-    left = np.empty((2, len(addresses)))
+@lru_cache(maxsize=16)
+def factors(halves: int) -> NDArray[np.uint64]:
+    """(2, halves): what a unit in a column of 16-bit halves adds, at address 0 and an address."""
+    table = np.zeros((2, halves), np.uint64)
+    for h in range(halves):
+        word, shift = h // 2, h % 2 * 16
+        table[0, h] = ((MULTIPLIER * (word + 1) + word % 2) << shift) & MASK
+        table[1, h] = ((MULTIPLIER * WORDS_PER_ROW) << shift) & MASK
+    return table
+
+
+def digest_rows(rows: Rows, offset: int, contents: NDArray[np.generic]) -> int:
+    """Digest of `contents` (n rows of bytes or int32 words) at addresses rows + offset."""
+    if isinstance(rows, slice):
+        first, count = rows.start, rows.stop - rows.start
+        distance = _distances(count)
+    else:
+        first, count = int(rows.min()), len(rows)
+        distance = (rows - first).astype(np.float64)
+    if float(distance.max()) * count * HALF >= FLOAT64_EXACT:  # never a single row
+        half = count // 2
+        index = np.arange(first, first + count) if isinstance(rows, slice) else rows
+        data = contents.reshape(count, -1)
+        top = digest_rows(index[:half], offset, data[:half])
+        return (top + digest_rows(index[half:], offset, data[half:])) & MASK
+    halves = np.ascontiguousarray(contents).view(np.uint16).reshape(count, -1).astype(np.float64)
+    left = np.empty((2, count))
     left[0] = 1
-    left[1] = addresses - first
-    if left[1].max() * len(addresses) * HALF >= FLOAT64_EXACT:
-        middle = len(addresses) // 2  # a single row always fits
-        top = digest_rows(addresses[:middle], rows[:middle])
-        return (top + digest_rows(addresses[middle:], rows[middle:])) & MASK
-    halves = np.ascontiguousarray(rows).view(np.uint16).reshape(len(addresses), -1)
-    plain, weighted = (left @ halves.astype(np.float64)).astype(np.int64).tolist()
-    total = 0
-    for j in range(0, len(plain), 2):
-        words = plain[j] + (plain[j + 1] << 16)
-        by_address = weighted[j] + (weighted[j + 1] << 16) + first * words
-        total += MULTIPLIER * (WORDS_PER_ROW * by_address + (j // 2 + 1) * words)
-        total += words * (j // 2 % 2)
-    return total & MASK
+    left[1] = distance
+    sums = (left @ halves).astype(np.int64).view(np.uint64)
+    sums[1] += np.uint64((first + offset) & MASK) * sums[0]
+    return int((sums * factors(halves.shape[1])).sum())
 
 
-def grid(base: int, counts: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.int64]:
-    """All base + Σ index·stride, flat, the last index fastest."""
-    total = np.array([base], dtype=np.int64)
-    for count, stride in zip(counts, strides, strict=True):
-        total = (total[:, None] + np.arange(count, dtype=np.int64) * stride).reshape(-1)
-    return total
+@lru_cache(maxsize=64)
+def _distances(count: int) -> NDArray[np.float64]:
+    return np.arange(count, dtype=np.float64)
 
 
-def _load(memory: Memory, v: Fields) -> Rows:
-    counts = tuple(v[c] for c in COUNTS)
-    strides = (v["local_stride2"], v["local_stride1"], v["local_stride0"])
-    return grid(v["local_base"], counts, strides), local_rows(memory, v)
+def _load(memory: Memory, v: Fields) -> Written:
+    dimensions = tuple((v[c], v[f"local_stride{2 - i}"]) for i, c in enumerate(COUNTS))
+    return rows_of(v["local_base"], dimensions), 0, local_rows(memory, v)
 
 
-def _store(memory: Memory, v: Fields) -> Rows:
-    counts = tuple(v[c] for c in COUNTS)
-    beats = grid(v["dram_offset"], counts, (v["dram_stride2"], v["dram_stride1"], 1))
-    return beats + (v["base_reg"] << DRAM_BASE_SHIFT), dram_rows(memory, v)
+def _store(memory: Memory, v: Fields) -> Written:
+    strides = (v["dram_stride2"], v["dram_stride1"], 1)
+    dimensions = tuple((v[c], s) for c, s in zip(COUNTS, strides, strict=True))
+    beats = rows_of(v["dram_offset"], dimensions)
+    return beats, v["base_reg"] << DRAM_BASE_SHIFT, dram_rows(memory, v)
 
 
-def _accumulators(blocks: str) -> Callable[[Memory, Fields], Rows]:
-    def rows(memory: Memory, v: Fields) -> Rows:
+def _accumulators(blocks: str) -> Callable[[Memory, Fields], Written]:
+    def written(memory: Memory, v: Fields) -> Written:
         first, count = v["acc_base"], v[blocks] * v["out_h"] * v["out_w"]
-        addresses = (v["acc_bank"] << ACC_BANK_SHIFT) + np.arange(first, first + count)
-        return addresses, memory.acc[v["acc_bank"], first : first + count]
+        rows = slice(first, first + count)
+        return rows, v["acc_bank"] << ACC_BANK_SHIFT, memory.acc[v["acc_bank"], rows]
 
-    return rows
-
-
-def _activations(memory: Memory, v: Fields) -> Rows:
-    counts = (v["blocks"], v["out_h"], v["out_w"])
-    strides = (v["dst_block_stride"], v["dst_row_stride"], v["dst_col_stride"])
-    addresses = grid(v["dst_base"], counts, strides)
-    return addresses, memory.act[addresses]
+    return written
 
 
-WRITTEN: dict[str, Callable[[Memory, Fields], Rows]] = {
+def _activations(memory: Memory, v: Fields) -> Written:
+    dimensions: Dimensions = (
+        (v["blocks"], v["dst_block_stride"]),
+        (v["out_h"], v["dst_row_stride"]),
+        (v["out_w"], v["dst_col_stride"]),
+    )
+    counts, strides = zip(*dimensions, strict=True)
+    contents = rows_view(memory.act, v["dst_base"], counts, strides, memory.lanes)
+    return rows_of(v["dst_base"], dimensions), 0, contents
+
+
+WRITTEN: dict[str, Callable[[Memory, Fields], Written]] = {
     "load": _load,
     "store": _store,
     "conv": _accumulators("out_blocks"),

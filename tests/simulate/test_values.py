@@ -78,7 +78,9 @@ def test_digests_are_those_of_the_specification(config, seed):
         rng.integers(-(1 << 31), 1 << 31, (40, config.lanes)).astype(np.int32),
     ):
         addresses = rng.integers(0, 1 << 43, 40)
-        assert digest_rows(addresses, rows) == digest(addresses.astype(np.uint64), rows)
+        assert digest_rows(addresses, 0, rows) == digest(addresses.astype(np.uint64), rows)
+        shifted = digest(np.arange(7, 47).astype(np.uint64) + np.uint64(5 << 40), rows)
+        assert digest_rows(slice(7, 47), 5 << 40, rows) == shifted
 
 
 def test_a_digest_covers_the_rows_that_the_oracle_changes(seed):

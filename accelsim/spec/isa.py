@@ -7,87 +7,52 @@ bit 0 of a 512-bit instruction; unused bits must be zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from accelsim.spec.config import DEPTHWISE_TAPS, LOAD, MATRIX, STORE, VECTOR, Config
+from accelsim.spec.durations import (
+    DISPATCH_CYCLES,
+    MATRIX_LATENCY,
+    VECTOR_LATENCY,
+    Values,
+    add_cycles,
+    conv_cycles,
+    drain_cycles,
+    dwconv_cycles,
+    pool_cycles,
+)
+from accelsim.spec.row import Extent, Field, Instruction
+
+__all__ = [
+    "ARENA_BASE",
+    "BASE_REGISTERS",
+    "BY_NAME",
+    "BY_OPCODE",
+    "DISPATCH_CYCLES",
+    "EXTENT_SLOTS",
+    "EXTENT_TERMS",
+    "HEADER",
+    "INPUT_BASE",
+    "INSTRUCTIONS",
+    "INSTRUCTION_BITS",
+    "INSTRUCTION_BYTES",
+    "INSTRUCTION_WORDS",
+    "MATRIX_LATENCY",
+    "OUTPUT_BASE",
+    "PROGRAM_BASE",
+    "VECTOR_LATENCY",
+    "WEIGHTS_BASE",
+    "Extent",
+    "Field",
+    "Instruction",
+    "Values",
+]
 
 INSTRUCTION_BITS = 512
 INSTRUCTION_WORDS = INSTRUCTION_BITS // 32
 INSTRUCTION_BYTES = INSTRUCTION_BITS // 8
 BASE_REGISTERS = 8
 PROGRAM_BASE, WEIGHTS_BASE, INPUT_BASE, OUTPUT_BASE, ARENA_BASE = range(5)
-
-# From the cycle in which an engine accepts an instruction to the cycle in which it reports done,
-# beyond the cycles that its loops take.
-MATRIX_LATENCY = 9
-VECTOR_LATENCY = 12
-# Cycles that dispatch takes to decode and check one instruction before it is queued.
-DISPATCH_CYCLES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of an instruction. `maximum` may name a configuration field."""
-
-    name: str
-    width: int
-    doc: str
-    signed: bool = False
-    minimum: int | None = None  # smaller values are illegal encodings
-    maximum: int | str | None = None  # larger values are illegal encodings
-
-    def bounds(self, config: Config) -> tuple[int, int]:
-        """Smallest and largest legal value."""
-        low = -(1 << (self.width - 1)) if self.signed else 0
-        high = (1 << (self.width - (1 if self.signed else 0))) - 1
-        if self.minimum is not None:
-            low = self.minimum
-        if isinstance(self.maximum, str):
-            high = int(getattr(config, self.maximum))
-        elif self.maximum is not None:
-            high = self.maximum
-        return low, high
-
-    @property
-    def default(self) -> int:
-        """What the assembler takes for a field that is not written: 0, or the minimum."""
-        return self.minimum if self.minimum is not None and self.minimum > 0 else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """The rows that an instruction may touch: base ≤ row < base + Σ (N-1)·S + 1 ≤ size.
-
-    `terms` are (counts, stride): N is the product of the counts (field names, or configuration
-    fields or constants), S a field name or a constant. `memory` is "act", "wgt", "par" (in rows),
-    "acc", "dram" (in beats, against the size register of `base_reg`) or "local", which the field
-    `memory` selects (parameter memory then counts in beats).
-    """
-
-    memory: str
-    access: str  # "read" or "write"
-    base: str
-    terms: tuple[tuple[tuple[str | int, ...], str | int], ...]
-
-
-Values = Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """One row of the table."""
-
-    name: str
-    opcode: int
-    engine: int | None  # None: handled by dispatch
-    doc: str
-    fields: tuple[Field, ...]
-    extents: tuple[Extent, ...]
-    duration_doc: str
-    duration: Callable[[Values, Config], int] | None  # None: depends on AXI
-    uses: tuple[str, ...] = ("lanes",)  # configuration fields that give it its meaning
-    revision: int = 1  # raised when the meaning changes without a change of fields
 
 
 def _f(name: str, width: int, doc: str, **kw: int | str | bool) -> Field:
@@ -198,45 +163,6 @@ def _acc_extent(access: str, blocks: str) -> Extent:
 
 def _par_extent(blocks: str, rows: int) -> Extent:
     return Extent("par", "read", "par_base", (((blocks,), "par_stride"), ((rows,), 1)))
-
-
-def conv_cycles(v: Values, config: Config) -> int:
-    """LANES + (tiles - 1)·max(pixels, LANES) + pixels + MATRIX_LATENCY.
-
-    The first weight tile is loaded before the first pixel; each later one is loaded while the
-    pixels of the one before it stream.
-    """
-    tiles = v["out_blocks"] * v["kernel_h"] * v["kernel_w"] * v["in_blocks"]
-    pixels = v["out_h"] * v["out_w"]
-    return config.lanes + (tiles - 1) * max(pixels, config.lanes) + pixels + MATRIX_LATENCY
-
-
-def depthwise_columns(v: Values) -> int:
-    """Input columns that stream for one output row: every one under `wide`, else those used."""
-    return (v["out_w"] - 1) * v["stride_w"] + DEPTHWISE_TAPS if v["wide"] else v["out_w"]
-
-
-def dwconv_cycles(v: Values, config: Config) -> int:
-    """TAPS + (tiles - 1)·max(columns, LANES) + columns + MATRIX_LATENCY, TAPS = 3."""
-    tiles = v["blocks"] * v["kernel_h"] * v["groups_w"]
-    columns = v["out_h"] * depthwise_columns(v)
-    return DEPTHWISE_TAPS + (tiles - 1) * max(columns, config.lanes) + columns + MATRIX_LATENCY
-
-
-def drain_cycles(v: Values, config: Config) -> int:
-    """blocks·(pixels + 2 parameter rows) + VECTOR_LATENCY."""
-    return v["blocks"] * (v["out_h"] * v["out_w"] + 2) + VECTOR_LATENCY
-
-
-def pool_cycles(v: Values, config: Config) -> int:
-    """blocks·(pixels·kernel_h·kernel_w + 2 parameter rows if sum) + VECTOR_LATENCY."""
-    window = v["kernel_h"] * v["kernel_w"]
-    return v["blocks"] * (v["out_h"] * v["out_w"] * window + 2 * v["sum"]) + VECTOR_LATENCY
-
-
-def add_cycles(v: Values, config: Config) -> int:
-    """blocks·(2·pixels + 3 parameter rows) + VECTOR_LATENCY."""
-    return v["blocks"] * (2 * v["out_h"] * v["out_w"] + 3) + VECTOR_LATENCY
 
 
 def _doc(function: Callable[[Values, Config], int]) -> str:

@@ -91,6 +91,16 @@ def test_assertion_on_a_withdrawn_word_fires(
     )
 
 
+@pytest.mark.rtl
+@pytest.mark.parametrize(
+    ("port", "message"), [("push_i", "push without room"), ("pop_i", "pop without a word")]
+)
+def test_assertion_on_a_misused_fifo_fires(port: str, message: str, seed: int) -> None:
+    run_unit("npu_dma_fifo", rtl("npu_dma_fifo.sv"), __name__, only="check_misuse", seed=seed,
+             name=f"npu_dma_fifo-{port}", environment={"FIFO_PORT": port},
+             expect_failure=message)  # fmt: skip
+
+
 def configuration() -> tuple[Any, np.random.Generator]:
     return CONFIGS[os.environ["DMA_CONFIG"]], np.random.default_rng(cocotb.RANDOM_SEED)
 
@@ -227,4 +237,12 @@ async def check_stray_response(dut: Any) -> None:
     await reset(dut)
     dut.bvalid_i.value = 1
     for _ in range(3):
+        await RisingEdge(dut.clk_i)
+
+
+@cocotb.test()
+async def check_misuse(dut: Any) -> None:
+    await reset(dut)
+    getattr(dut, os.environ["FIFO_PORT"]).value = 1
+    for _ in range(6):
         await RisingEdge(dut.clk_i)

@@ -21,32 +21,38 @@ module npu_matrix_mac (
 
   localparam int unsigned Lanes = npu_pkg::LANES;
 
-  logic signed [8:0] shadow_q[Lanes][Lanes];
-  logic signed [8:0] active_q[Lanes][Lanes];
-  npu_pkg::word_row_t sums_d, sums_q;
+  // Words, not 9 bits: simulators multiply them as they are, and synthesis drops copies of the sign.
+  logic signed [31:0] shadow_q[Lanes][Lanes];
+  logic signed [31:0] active_q[Lanes][Lanes];
+  logic signed [31:0] sums[Lanes];
+  npu_pkg::word_row_t sums_q;
 
   // No reset: weights are written before they are used.
   always_ff @(posedge clk_i) begin
     if (swap_i) active_q <= shadow_q;
     if (weight_valid_i) begin
-      for (int o = 0; o < Lanes; o++) shadow_q[weight_index_i][o] <= signed'(weight_row_i[o]);
+      for (int o = 0; o < Lanes; o++) shadow_q[weight_index_i][o] <= 32'(signed'(weight_row_i[o]));
     end
   end
 
   always_comb begin
-    sums_d = sums_q;
+    automatic logic signed [31:0] x = '0;
+    for (int o = 0; o < Lanes; o++) sums[o] = '0;
     if (valid_i) begin
-      for (int o = 0; o < Lanes; o++) begin
-        automatic logic signed [31:0] sum = '0;
-        for (int i = 0; i < Lanes; i++) sum += 32'(signed'(row_i[i])) * 32'(active_q[i][o]);
-        sums_d[o] = sum;
+      for (int i = 0; i < Lanes; i++) begin
+        x = 32'(signed'(row_i[i]));
+        /*verilator unroll_disable*/
+        for (int o = 0; o < Lanes; o++) sums[o] = sums[o] + x * active_q[i][o];
       end
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) sums_q <= '0;
-    else sums_q <= sums_d;
+    if (!rst_ni) begin
+      sums_q <= '0;
+    end else if (valid_i) begin
+      for (int o = 0; o < Lanes; o++) sums_q[o] <= sums[o];
+    end
   end
 
   assign sums_o = sums_q;

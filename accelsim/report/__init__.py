@@ -6,6 +6,7 @@ What comes in: a `RunRecord`. What goes out: text. It compares nothing and decid
 from __future__ import annotations
 
 from accelsim.report.document import SCHEMA, document
-from accelsim.report.terminal import print_report, verdict
+from accelsim.report.summary import verdict
+from accelsim.report.terminal import print_report
 
 __all__ = ["SCHEMA", "document", "print_report", "verdict"]

@@ -6,151 +6,154 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-COLUMNS = (
-    ("layer", "left"),
-    ("operator", "left"),
-    ("on", "left"),
-    ("tiles", "right"),
-    ("elements", "right"),
-    ("sim: int torch tvm", "left"),
-    ("rtl: int torch tvm", "left"),
-    ("cycles sim", "right"),
-    ("cycles rtl", "right"),
-    ("use %", "right"),
-)
+from accelsim.report import summary
+from accelsim.report.summary import BACKENDS, GOLDENS, Failure
+
+STYLES = {"failing": "bold red", "waived": "yellow", "reported": "dim", "absent": "dim"}
+VERDICTS = {"passed": "bold green", "incomplete": "bold yellow"}
+FULL_WIDTH = 118  # columns of the whole table; below, the table keeps to what decides
+SHOWN = 12  # failures in full; the rest are counted unless all are asked for
 
 
 def print_report(report: dict[str, Any], console: Console, detail: bool = False) -> None:
-    lanes = 8
-    """Print a report.json document. Mismatches: isolated+accumulated against each golden."""
-    console.print(_layer_table(report, lanes))
-    _print_failures(report, console)
+    """Print a report document; `detail` shows every failure in full."""
+    if report["layers"]:
+        wide = console.width >= FULL_WIDTH
+        console.print(_table(report) if wide else _narrow_table(report))
+        _line(console, "", summary.LEGEND, "dim")
+        _line(console, "", summary.TVM, "dim")
+    _print_failures(report, console, detail)
     _print_facts(report, console)
-    console.print(verdict(report), style=_style(report["status"]), highlight=False)
+    console.print(
+        Text(summary.verdict(report), style=VERDICTS.get(report["status"], "bold red")),
+        soft_wrap=not console.is_terminal,
+    )
 
 
-def _style(status: str) -> str:
-    return "bold green" if status == "passed" else "bold red"
-
-
-def _layer_table(report: dict[str, Any], lanes: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, justify in COLUMNS:
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for layer in report["layers"]:
-        cycles = layer["cycles"]
-        table.add_row(
-            layer["name"],
-            layer["op"],
-            layer["placement"] + (" waived" if layer["waived"] else ""),
-            str(layer["tiles"]),
-            f"{layer['elements']:,}",
-            _mismatches(layer, "sim"),
-            _mismatches(layer, "rtl"),
-            _count(cycles["sim"]),
-            _count(cycles["rtl"]),
-            _utilization(layer, lanes),
+def _new_table(*columns: tuple[str, bool]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name, number in columns:
+        table.add_column(
+            name,
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=number,
         )
     return table
 
 
-def _mismatches(layer: dict[str, Any], backend: str) -> str:
-    """`isolated+accumulated` mismatches for each golden; `-` where nothing was compared."""
-    cells = []
-    for golden in ("integer", "torch", "tvm"):
-        counts = [
-            "missing" if c["status"] == "missing" else str(c["mismatches"])
-            for mode in ("isolated", "accumulated")
-            for c in layer["compare"]
-            if (c["actual"], c["golden"], c["mode"]) == (backend, golden, mode)
-        ]
-        cells.append("+".join(counts) or "-")
-    return "  ".join(cells)
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _utilization(layer: dict[str, Any], lanes: int) -> str:
-    cycles = layer["cycles"]["rtl"] or layer["cycles"]["sim"]
-    if not cycles or not layer["macs"]:
-        return "-"
-    return f"{100 * layer['macs'] / (lanes * lanes * cycles):.1f}"
-
-
-def _print_failures(report: dict[str, Any], console: Console) -> None:
+def _table(report: dict[str, Any]) -> Table:
+    goldens = [(f"{b} {'int' if g == 'integer' else g}", True) for b in BACKENDS for g in GOLDENS]
+    table = _new_table(
+        *(("layer", False), ("operator", False), ("on", False), ("tiles", True)),
+        *(("elements", True), *goldens),
+        *(("cycles sim", True), ("rtl", True), ("use", True)),
+    )
     for layer in report["layers"]:
-        for c in layer["compare"]:
-            if c["gate"] and c["status"] in ("different", "missing"):
-                console.print(_failure(layer["name"], c), style="red", highlight=False)
-        if layer["placement"] == "host" and not layer["waived"]:
-            console.print(
-                f"layer {layer['name']} ran on the host: {layer['reason']}",
-                style="red",
-                highlight=False,
-            )
-    for problem in report["problems"]:
-        console.print(problem, style="red", highlight=False)
+        table.add_row(
+            _name(layer),
+            layer["op"],
+            Text(layer["placement"], style="" if layer["placement"] == "npu" else "yellow"),
+            f"{layer['tiles']:,}",
+            f"{layer['elements']:,}",
+            *(_cell(layer, backend, golden) for backend in BACKENDS for golden in GOLDENS),
+            *(_count(layer["cycles"][backend]) for backend in BACKENDS),
+            _use(layer),
+        )
+    return table
 
 
-def _failure(name: str, c: dict[str, Any]) -> str:
-    head = f"layer {name}, {c['actual']} against {c['golden']} ({c['mode']})"
-    if c["status"] == "missing":
-        return f"{head}: {c['cause']}"
-    text = f"{head}: {c['mismatches']:,} of {c['elements']:,} differ, at most {c['max_abs_diff']}"
-    first = c["first"]
-    if first is None:
-        return text
-    place = ", ".join(str(i) for i in first["index"])
-    text += f"; first at [{place}]: expected {first['expected']}, got {first['actual']}"
-    if first["instruction"] >= 0:
-        text += f", tile {first['tile']}, instruction {first['instruction']}: {first['text']}"
-    return text
+def _narrow_table(report: dict[str, Any]) -> Table:
+    """Without operators, sizes and TVM."""
+    names = ("sim int", "torch", "rtl int", "torch")
+    table = _new_table(
+        ("layer", False), *((name, True) for name in names), ("cycles", True), ("use", True)
+    )
+    for layer in report["layers"]:
+        table.add_row(
+            _name(layer),
+            *(_cell(layer, backend, golden) for backend in BACKENDS for golden in GOLDENS[:2]),
+            _count(layer["cycles"]["rtl"] or layer["cycles"]["sim"]),
+            _use(layer),
+        )
+    return table
+
+
+def _name(layer: dict[str, Any]) -> Text:
+    return Text(layer["name"], style=STYLES.get(summary.state_of(layer), ""))
+
+
+def _cell(layer: dict[str, Any], backend: str, golden: str) -> Text:
+    cell = summary.cell(layer, backend, golden)
+    return Text(cell.text, style=STYLES.get(cell.state, ""))
+
+
+def _count(value: int | None) -> Text:
+    return Text("-", style="dim") if value is None else Text(f"{value:,}")
+
+
+def _use(layer: dict[str, Any]) -> Text:
+    share = layer["utilization"]["rtl"] or layer["utilization"]["sim"]
+    return Text("-", style="dim") if share is None else Text(f"{100 * share:.1f} %")
+
+
+def _print_failures(report: dict[str, Any], console: Console, detail: bool) -> None:
+    found = summary.failures(report)
+    own = [failure for failure in found if not failure.inherited]
+    # A network that is wrong only as a whole has no origin to point at, so it is shown in full.
+    chosen = found if detail or not own else own
+    for failure in chosen if detail else chosen[:SHOWN]:
+        _print_failure(failure, console)
+    if not detail and len(chosen) > SHOWN:
+        rest = len(chosen) - SHOWN
+        _line(console, "", f"and {rest} more; -v prints all of them, report.html shows them", "red")
+    if chosen is own and (sentence := summary.inherited(found)):
+        _line(console, "", sentence, "red")
+
+
+def _print_failure(failure: Failure, console: Console) -> None:
+    style = "red" if failure.waived is None else "yellow"
+    text = Text(failure.title, style=f"bold {style}")
+    for detail in failure.details:
+        text.append(f"\n    {detail}", style=style)
+    if failure.instruction:
+        text.append(f"\n    {failure.instruction}")
+    if failure.waived is not None:
+        text.append(f"\n    waived: {failure.waived}")
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def _line(console: Console, title: str, text: str, style: str = "") -> None:
+    line = Text(f"{title}: ", style="bold") if title else Text()
+    console.print(line.append(text, style=style), soft_wrap=not console.is_terminal)
 
 
 def _print_facts(report: dict[str, Any], console: Console) -> None:
-    def line(title: str, text: str) -> None:
-        console.print(f"[bold]{title}:[/bold] {text}", highlight=False)
-
-    if report["exercised"]:
-        line("exercised", ", ".join(f"{k} {v:,}" for k, v in report["exercised"].items()))
-    accuracy = report["accuracy"]
+    for note in report["notes"]:
+        _line(console, "note", note, "yellow")
+    groups = summary.exercised(report)
+    if groups:
+        _line(console, "exercised", "; ".join(f"{title}: {text}" for title, text in groups))
     shares = [
-        f"{name} {100 * accuracy[name]:.2f} % of {samples}"
-        for name, samples in accuracy["samples"].items()
+        f"{name} {100 * share:.2f} % of {samples}"
+        for name, share, samples in summary.accuracy(report)
     ]
     if shares:
-        line("accuracy", ", ".join(shares))
+        _line(console, "accuracy", ", ".join(shares))
     for check in report["checks"]:
-        line("check", f"{check['name']}: {check['mismatches']} of {check['elements']:,} differ")
+        counted = f"{check['mismatches']:,} of {check['elements']:,} elements differ"
+        _line(console, "check", f"{check['name']}: {counted}", "red" if check["mismatches"] else "")
     if report["self_test"]:
         test = report["self_test"]
-        line("self-test", f"planted {test['bug']}; caught by {test['caught'] or 'nothing'}")
+        caught = test["caught"] or "nothing"
+        style = "" if test["caught"] else "red"
+        _line(console, "self-test", f"planted: {test['planted']}; caught: {caught}", style)
     totals = report["totals"]
-    cycles = ", ".join(f"{k} {v:,}" for k, v in totals["cycles"].items() if v is not None)
-    seconds = ", ".join(f"{k} {v:.1f} s" for k, v in totals["seconds"].items())
-    line("whole network", f"{totals['macs']:,} MACs; cycles {cycles or 'none'}; {seconds}")
+    if totals["macs"]:
+        spent = ", ".join(f"{v:,} on {k}" for k, v in totals["cycles"].items() if v is not None)
+        text = f"{totals['macs']:,} MACs; cycles {spent or '-'}; {summary.seconds(report)}"
+        _line(console, "network", text)
     if report["not_run"]:
-        line("not run", "; ".join(report["not_run"]))
-
-
-def verdict(report: dict[str, Any]) -> str:
-    """One line: the status, and counts of mismatches, waivers and host layers."""
-    failing = [
-        c
-        for layer in report["layers"]
-        for c in layer["compare"]
-        if c["gate"] and c["status"] in ("different", "missing")
-    ]
-    compared = sum(c["elements"] for layer in report["layers"] for c in layer["compare"])
-    waived = sum(layer["waived"] is not None for layer in report["layers"])
-    host = sum(layer["placement"] == "host" for layer in report["layers"])
-    text = (
-        f"{report['status'].upper()}: {report['model']} on {report['config']}, "
-        f"{len(report['layers'])} layers, {compared:,} comparisons of elements, "
-        f"{sum(c['mismatches'] for c in failing):,} gating mismatches, {waived} waived layers, "
-        f"{host} host layers"
-    )
-    return f"{text}; {report['error']}" if report["error"] else text
+        _line(console, "not run", "; ".join(report["not_run"]))

@@ -26,8 +26,9 @@ from accelsim.simulate.timeline import Timeline
 from accelsim.simulate.timing import Timer
 from accelsim.spec.config import Config
 from accelsim.spec.isa import BASE_REGISTERS, PROGRAM_BASE, WEIGHTS_BASE
+from accelsim.spec.registers import SEMAPHORE_MAX
 
-DEFAULT_LATENCY = 32
+DEFAULT_LATENCY, LEAST_LATENCY = 32, 2
 Regions = Mapping[int, NDArray[np.uint8]]
 
 
@@ -55,6 +56,8 @@ class Simulator:
         self.config, self.latency, self.values, self.checks = config, latency, values, checks
         self.base_addresses = dict(base_addresses or {})
         self.bus_faults, self.bug = tuple(bus_faults), bug
+        if latency < LEAST_LATENCY:
+            raise InputError(f"memory latency is {latency} cycles, use {LEAST_LATENCY} or more")
         if bug:
             bugs.find(bug)
         self._prepared: dict[tuple[object, ...], Prepared] = {}
@@ -148,6 +151,8 @@ def presets_of(launch: Launch) -> tuple[int, ...]:
         raise InputError(
             f"a launch has {len(launch.semaphores)} semaphore presets, use {SEMAPHORES} or none"
         )
+    if not all(0 <= n <= SEMAPHORE_MAX for n in launch.semaphores):
+        raise InputError(f"semaphore presets are {launch.semaphores}, use 0 to {SEMAPHORE_MAX}")
     return tuple(launch.semaphores)
 
 

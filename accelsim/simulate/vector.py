@@ -79,14 +79,14 @@ def _write(memory: Memory, v: Mapping[str, int], shifted: NDArray[Any]) -> Satur
     """Clamp (blocks, out_h, out_w, lanes) into activation memory; count what the clamp changed."""
     tail, lanes = v["tail"], memory.lanes
     low, high = v["clamp_min"], v["clamp_max"]
-    if tail < lanes:
-        shifted[-1, ..., tail:] = low  # counts as unchanged unless the limits cross
-    counts = int(np.count_nonzero(shifted < low)), int(np.count_nonzero(shifted > high))
+    counted = (shifted,) if tail == lanes else (shifted[:-1], shifted[-1, ..., :tail])
+    below = sum(int(np.count_nonzero(part < low)) for part in counted)
+    above = sum(int(np.count_nonzero(part > high)) for part in counted)
     out = arithmetic.finish(shifted, 0, low, high)
     if tail < lanes:
         out[-1, ..., tail:] = 0
     _destination(memory, v)[...] = out
-    return counts
+    return below, above
 
 
 def _destination(memory: Memory, v: Mapping[str, int]) -> NDArray[np.int8]:

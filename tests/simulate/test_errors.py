@@ -211,6 +211,13 @@ def test_memory_behind_an_error_is_what_had_started_by_then():
 def test_a_wrong_number_of_presets_is_refused():
     with pytest.raises(InputError, match="3 semaphore presets, use 16 or none"):
         run(launch(EDGE, [END], semaphores=(1, 2, 3)))
+    with pytest.raises(InputError, match="use 0 to 255"):
+        run(launch(EDGE, [END], semaphores=(256, *[0] * 15)))
+
+
+def test_a_memory_faster_than_the_model_is_refused():
+    with pytest.raises(InputError, match="memory latency is 1 cycles, use 2 or more"):
+        Simulator(EDGE, latency=1)
 
 
 def test_an_error_engine_is_the_one_that_ran_the_instruction():

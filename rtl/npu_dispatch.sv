@@ -165,16 +165,6 @@ module npu_dispatch (
   assign unused_engine = engine[2];
 
 `ifndef SYNTHESIS
-  // Without a run nothing is pushed, so a push that waits may only vanish with it.
-  push_stable :
-  assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i || !run_i)
-                   |push_valid_o && !(|(push_valid_o & push_ready_i)) |=>
-                   $stable(
-      push_valid_o
-  ) && $stable(
-      push_cmd_o
-  ))
-  else $error("npu_dispatch: command changed while valid and not ready");
   instr_stable :
   assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i)
                    instr_valid_i && !instr_ready_o |=> instr_valid_i && $stable(

@@ -110,12 +110,6 @@ module npu_fetch (
   assign unused_beat = ^beats_q[0];
 
 `ifndef SYNTHESIS
-  instr_stable :
-  assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i)
-                   instr_valid_o && !instr_ready_i |=> instr_valid_o && $stable(
-      instr_o
-  ))
-  else $error("npu_fetch: instruction changed while valid and not ready");
   address_stable :
   assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i)
                    ar_valid_o && !ar_ready_i |=> ar_valid_o && $stable(

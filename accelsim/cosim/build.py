@@ -139,15 +139,15 @@ def _verilate(
     from cocotb_tools import config as cocotb_config
 
     libraries = cocotb_config.libs_dir
-    command = [str(tools.perl), str(tools.verilator), "--cc", "--exe", "--vpi", "--no-timing"]
-    command += ["--assert", "--prefix", "Vtop", "-Mdir", str(objects), "-o", request.top]
+    command = [*tools.verilator_command(), "--cc", "--exe", "--vpi", "--no-timing", "--assert"]
+    command += ["--prefix", "Vtop", "-Mdir", str(objects), "-o", request.top]
     command += ["--top-module", request.top, "-Wno-fatal", "--x-initial", "unique"]
     link = f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator -lgpi -ldl -rdynamic"
     command += ["-LDFLAGS", link]
     mains = Path(cocotb_config.share_dir) / "lib" / "verilator"  # cocotb's main program
     command += ["-CFLAGS", f"-I{mains}"]
     if request.waves:
-        command += ["--trace-fst" if wave_format() == "fst" else "--trace-vcd", "--trace-structs"]
+        command += ["--trace-fst" if wave_format() == "fst" else "--trace", "--trace-structs"]
     command += [f"-G{name}={value}" for name, value in request.parameters.items()]
     command += [f"-D{name}" for name in request.defines]
     command += [f"-I{folder}" for folder in request.include_dirs]
@@ -225,6 +225,8 @@ def build(request: BuildRequest, cache: Path | None = None) -> Path:
     Raises ToolError where a tool or source is missing or the build fails (with the log's path).
     """
     cache = cache or cache_root()
+    if any(c.isspace() for c in str(cache)):
+        raise ToolError(f"GNU make cannot build in {cache}: move to a path without spaces.")
     tools = find_toolchain()
     name = f"{request.top}-{request_hash(request, tools)}"
     target = cache / "bin" / name

@@ -48,21 +48,27 @@ def model_request(
     waves: bool = False,
     design: Sequence[Path] | None = None,
     root: Path | None = None,
+    optimize: str = "fast",
 ) -> BuildRequest:
     """What to build for a configuration. `design` replaces the NPU's own sources, package first;
-    a file of the bench that `design` also names is taken from there.
+    a file of the bench that `design` also names is taken from there, and C++ is linked. `optimize`
+    is a key of `build.OPTIMIZE`.
     """
     bench = root or bench_root()
-    files = tuple(design) if design is not None else design_files(config)
+    given = tuple(design) if design is not None else design_files(config)
+    files = tuple(path for path in given if path.suffix != ".cpp")
     named = {path.name for path in files}
     files += tuple(bench / name for name in BENCH if name not in named)
     return BuildRequest(
         top=TOP,
         sources=(bench / VISIBLE, *files),
-        cpp_sources=tuple(bench / name for name in BENCH_CPP),
+        cpp_sources=(
+            *(bench / name for name in BENCH_CPP),
+            *(path for path in given if path.suffix == ".cpp"),
+        ),
         include_dirs=(bench,),
         flags=("--x-assign", "fast", "--timescale", "1ps/1ps", "-Wno-lint", "-Wno-style"),
-        optimize="fast",
+        optimize=optimize,
         waves=waves,
     )
 
@@ -73,6 +79,8 @@ def build_model(
     waves: bool = False,
     design: Sequence[Path] | None = None,
     root: Path | None = None,
+    optimize: str = "fast",
 ) -> Path:
     """Path of the executable; nothing is built where sources, flags and tools are as before."""
-    return build(model_request(config, waves=waves, design=design, root=root))
+    request = model_request(config, waves=waves, design=design, root=root, optimize=optimize)
+    return build(request)

@@ -23,6 +23,7 @@ SERVER_MODULE = "accelsim.cosim.server"
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 ASSERTION = re.compile(r"%Error: (\S+): Assertion failed in (\S+): (.*)")
+STOP = re.compile(r"%Error: (\S+\.sv:\d+): (.*)")
 
 
 class _CapturedError(Exception):
@@ -144,6 +145,9 @@ class Child:
                 f"an assertion of the RTL fired in {fired[2]}: {fired[3]} ({fired[1]}; "
                 f"log: {self.log})."
             )
+        stopped = STOP.search(text)
+        if stopped is not None:
+            raise RtlError(f"the RTL stopped at {stopped[1]}: {stopped[2]} (log: {self.log}).")
         last = (text.strip().splitlines() or ["no output"])[-1]
         raise ToolError(
             f"the RTL simulation died with status {self.process.returncode}: {last} "

@@ -5,7 +5,7 @@ with register values and counters; memory contents are shared, records go to a f
 simulation writes. This module must not know registers, programs or where regions lie: its parent
 does.
 
-A request is {"do": "map" | "run" | "quit", …}; an answer repeats "do", or is {"failed": sentence}.
+A request is {"do": "map" | "call" | "run" | "quit", …}; an answer repeats "do", or is {"failed": sentence}.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ class Server:
         """Maps the shared memory file at its bus address."""
         self.memory.map(request["origin"], request["bytes"], Path(request["path"]))
         return {"do": "map"}
+
+    async def call(self, request: Message) -> Message:
+        """Calls an exported C function that takes one unsigned int."""
+        function = getattr(self.library, request["function"], None)
+        assert function is not None, f"no function {request['function']} in this simulation"
+        function(ctypes.c_uint(request["value"]))
+        return {"do": "call"}
 
     async def run(self, request: Message) -> Message:
         """Writes registers, runs the clock until the interrupt, reads registers.
@@ -89,7 +96,7 @@ async def serve(bench: Any) -> None:
     await server.port.reset()
     channel.send({"do": "hello"})
     while (request := channel.receive()) is not None and request["do"] != "quit":
-        handler = {"map": server.map, "run": server.run}[request["do"]]
+        handler = {"map": server.map, "call": server.call, "run": server.run}[request["do"]]
         try:
             answer = await handler(request)
         except AssertionError as error:

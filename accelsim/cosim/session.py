@@ -35,7 +35,7 @@ from accelsim.cosim.model import build_model
 from accelsim.cosim.placement import ORIGIN, Placement, check_gaps, fill_gaps, place
 from accelsim.cosim.process import Child
 from accelsim.cosim.records import read_records
-from accelsim.errors import InputError, TimeLimitError, ToolError
+from accelsim.errors import InputError, RtlError, TimeLimitError, ToolError
 from accelsim.spec import isa
 from accelsim.spec.config import Config
 from accelsim.spec.registers import address
@@ -112,8 +112,9 @@ class Cosim:
 
     `memory` may be changed between launches. `waves` is the path of the waveform of the whole
     session (its ending is replaced by the format that this machine can write). `design` replaces
-    the NPU's sources, `plusargs` go to the simulation. `time_limit_seconds` bounds each launch. Files of a session lie in `folder`,
-    by default below build/cosim/sessions, which is deleted where all went well.
+    the NPU's sources, `plusargs` go to the simulation. `time_limit_seconds` bounds each launch.
+    Files of a session lie in `folder`, by default below build/cosim/sessions, which is deleted
+    where all went well.
     """
 
     def __init__(
@@ -128,6 +129,8 @@ class Cosim:
         design: Sequence[Path] | None = None,
         root: Path | None = None,
         plusargs: Sequence[str] = (),
+        optimize: str = "fast",
+        grace_cycles: int = GRACE_CYCLES,
     ) -> None:
         self.config = config
         self.memory = memory or MemoryOptions()
@@ -139,6 +142,8 @@ class Cosim:
         self.design = design
         self.root = root
         self.plusargs = tuple(plusargs)
+        self.optimize = optimize
+        self.grace_cycles = grace_cycles
         self.launches = 0
         self.last_seconds = 0.0  # in the simulation, for the last launch
         self._own_folder = folder is None
@@ -148,6 +153,7 @@ class Cosim:
         self._shared: mmap.mmap | None = None
         self._reset = False
         self._failed = False
+        self._calls: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         self.start()
@@ -169,13 +175,29 @@ class Cosim:
         if self._child is not None and self._child.alive:
             return
         executable = build_model(
-            self.config, waves=self.waves is not None, design=self.design, root=self.root
+            self.config,
+            waves=self.waves is not None,
+            design=self.design,
+            root=self.root,
+            optimize=self.optimize,
         )
         self._release_memory()
         self._child = Child(
             executable, self.folder, waves=self.waves, seed=self.seed, plusargs=self.plusargs
         )
         self._reset = False
+        for function, value in self._calls.items():
+            self.call(function, value)
+
+    def call(self, function: str, value: int) -> None:
+        """Calls a C function of the executable, now and after every restart of the process.
+
+        It takes an unsigned int and returns nothing. The next launch begins with a reset.
+        """
+        self._calls[function] = value
+        if self._child is not None and self._child.alive:
+            self._child.ask({"do": "call", "function": function, "value": value})
+            self._reset = True
 
     def launch(self, launch: Launch) -> RunResult:
         """Runs one program.
@@ -201,8 +223,10 @@ class Cosim:
             answer = self._run(launch, placement)
             self._check(launch, answer)
             check_gaps(memory, placement)
-        except BaseException:
+        except BaseException as error:
             self._failed = self._reset = True
+            if launch.observe and isinstance(error, (RtlError, TimeLimitError)):
+                error.instruction = self._unretired(len(launch.program.words))
             raise
         self.launches += 1
         self.last_seconds = answer["seconds"]
@@ -217,7 +241,7 @@ class Cosim:
             "records": str(self.folder / "records.bin") if launch.observe else None,
             "settings": register_writes(launch, placement),
             "start": START,
-            "limit": launch.cycle_limit + GRACE_CYCLES,
+            "limit": launch.cycle_limit + self.grace_cycles,
             "reads": register_reads(),
             "after": [(address("IRQ_STATUS"), 1)],
         }
@@ -227,7 +251,7 @@ class Cosim:
         if not answer["interrupt"]:
             raise TimeLimitError(
                 f"{launch.program.symbol} raised no interrupt within {launch.cycle_limit} cycles "
-                f"and {GRACE_CYCLES} more: the RTL hangs beyond its own watchdog."
+                f"and {self.grace_cycles} more: the RTL hangs beyond its own watchdog."
             )
 
     def _result(
@@ -257,6 +281,14 @@ class Cosim:
         """Records of the last run by engine, each engine's in its order."""
         found = read_records(self.folder / "records.bin")
         return tuple(sorted(found, key=lambda r: (r.engine, r.start_cycle)))
+
+    def _unretired(self, instructions: int) -> int | None:
+        """The lowest index that left no record; END leaves none. None where all others did."""
+        try:
+            retired = {record.index for record in read_records(self.folder / "records.bin")}
+        except OSError:
+            return None
+        return next((i for i in range(instructions - 1) if i not in retired), None)
 
     def _mapped(self, size_bytes: int) -> NDArray[np.uint8]:
         """The shared memory, made larger where `size_bytes` do not fit."""

@@ -48,6 +48,12 @@ class Toolchain:
             environment["VERILATOR_ROOT"] = str(self.verilator_root)
         return environment
 
+    def verilator_command(self) -> list[str]:
+        """How to call Verilator: the package's is a Perl script that may not be executable."""
+        if self.verilator_root is not None:
+            return [str(self.perl), str(self.verilator)]
+        return [str(self.verilator)]
+
     def identity(self) -> str:
         """Text that changes whenever a rebuild is needed because a tool changed."""
         return f"verilator {self.verilator_version}; g++ {self.gxx_version}; {cpu_identity()}"

@@ -103,6 +103,11 @@ def test_missing_source_is_named(tmp_path: Path) -> None:
         build(request(tmp_path / "absent.sv"), tmp_path)
 
 
+def test_path_with_a_space_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="move to a path without spaces"):
+        build(request(), tmp_path / "two words")
+
+
 def test_info_lists_and_clear_empties_the_cache(cache: Path) -> None:
     build(request(), cache)
     (entry,) = cache_info(cache)

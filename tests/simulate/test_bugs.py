@@ -10,7 +10,7 @@ from accelsim.simulate import BUGS, Simulator
 from accelsim.simulate.bugs import find
 from accelsim.spec.config import CONFIGS, ENGINES
 from accelsim.spec.registers import ErrorCode
-from tests.simulate.programs import launch, mask, pixels
+from accelsim.programs.building import launch, mask, pixels
 
 EDGE = CONFIGS["edge8"]
 BANK = EDGE.act_bank_rows

@@ -12,7 +12,7 @@ from accelsim.simulate import BusFault, Simulator, run
 from accelsim.spec.config import CONFIGS, LOAD, MATRIX, STORE, VECTOR
 from accelsim.spec.isa import DISPATCH_CYCLES
 from accelsim.spec.registers import DISPATCH_ENGINE, ErrorCode
-from tests.simulate.programs import REGION_BEATS, chain, launch, mask
+from accelsim.programs.building import REGION_BEATS, chain, launch, mask
 
 EDGE = CONFIGS["edge8"]
 END = ("end", {})

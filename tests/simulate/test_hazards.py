@@ -7,7 +7,7 @@ import pytest
 from accelsim.errors import ProgramError
 from accelsim.simulate import Simulator, analyse_program, run
 from accelsim.spec.config import CONFIGS
-from tests.simulate.programs import REGION_BEATS, chain, launch, mask, pixels, program
+from accelsim.programs.building import REGION_BEATS, chain, launch, mask, pixels, program
 
 EDGE = CONFIGS["edge8"]
 SIZES = [REGION_BEATS * EDGE.lanes] * 8

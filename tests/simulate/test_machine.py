@@ -8,7 +8,7 @@ import pytest
 from accelsim.simulate import Simulator, run
 from accelsim.spec.config import CONFIGS, LOAD, MATRIX, STORE, VECTOR
 from accelsim.spec.digest import digest
-from tests.simulate.programs import chain, launch
+from accelsim.programs.building import chain, launch
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

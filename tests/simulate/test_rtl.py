@@ -18,10 +18,10 @@ from accelsim.cosim.session import Cosim, launch_regions
 from accelsim.simulate import BusFault, Simulator
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.registers import ErrorCode
-from tests.simulate.programs import launch
-from tests.simulate.streams import overlapping, regions, serial
+from accelsim.programs.building import launch
+from accelsim.programs.streams import overlapping, regions, serial
 
-pytestmark = pytest.mark.rtl
+pytestmark = [pytest.mark.rtl, pytest.mark.timeout(900)]  # the first test may build the model
 NAMED = ("edge8", "base16")
 SERIAL = {"edge8": 40, "base16": 8}
 OVERLAPPING = {"edge8": 200, "base16": 40}

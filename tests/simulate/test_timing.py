@@ -13,8 +13,8 @@ from accelsim.simulate import Simulator, run
 from accelsim.simulate.bursts import burst_beats, split
 from accelsim.spec.config import CONFIGS, LOAD, MATRIX, STORE, VECTOR
 from accelsim.spec.isa import BY_NAME, DISPATCH_CYCLES, MATRIX_LATENCY, VECTOR_LATENCY
-from tests.simulate.drawing import DRAW, legal
-from tests.simulate.programs import chain, launch, mask
+from accelsim.programs.drawing import DRAW, legal
+from accelsim.programs.building import chain, launch, mask
 
 EDGE = CONFIGS["edge8"]
 END = ("end", {})

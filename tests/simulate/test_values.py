@@ -17,7 +17,7 @@ from accelsim.simulate.vector import NARROW, add_narrow, scale_narrow
 from accelsim.spec import arithmetic
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.digest import digest
-from tests.simulate.drawing import DRAW, legal, put_parameters, random_memory
+from accelsim.programs.drawing import DRAW, legal, put_parameters, random_memory
 from tests.simulate.oracle import ORACLE, transfer
 
 PARAMETERS = {"drain": ("if", 2e-8), "pool": ("if", 1e-5), "add": ("fff", 0.3)}

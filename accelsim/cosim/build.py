@@ -34,6 +34,7 @@ OPTIMIZE = {
         "OPT_FAST": "-O3 -march=native",
         "OPT_SLOW": "-O0",
         "OPT_GLOBAL": "-O3 -march=native",
+        "VM_PARALLEL_BUILDS": "1",  # files apart, so that OPT_SLOW applies to those that run once
     },
 }
 SCRATCH_AGE_SECONDS = 3600
@@ -167,7 +168,6 @@ def _make_variables(request: BuildRequest, tools: Toolchain) -> list[str]:
         "CFG_CXXFLAGS_STD": "-std=gnu++17",
         "CFG_CXXFLAGS_PCH_I": "-include",
         "CFG_LDLIBS_THREADS": "-pthread",
-        "VM_PARALLEL_BUILDS": "1",
         **OPTIMIZE[request.optimize],
     }
     if tools.verilator_root is not None:

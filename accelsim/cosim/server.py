@@ -24,6 +24,8 @@ from accelsim.cosim.channel import Channel, Message
 from accelsim.cosim.memory import MemoryOptions, SimulatedMemory
 from accelsim.cosim.registers import RegisterPort
 
+RESET_POLLS = 1000
+
 
 class Server:
     """State of one simulation: its register port and its memory."""
@@ -52,7 +54,7 @@ class Server:
 
         "settings" are (address, data) pairs, "start" is the pair that starts the run; "reads" are
         addresses; "after" are pairs written at the end. "reset" resets the NPU first. "seconds" in
-        the answer is the wall time of all of that.
+        the answer is the wall time of all of that. "soft_reset" is for `_soft_reset`, at the end.
         """
         bench = self.bench
         began = time.perf_counter()
@@ -79,12 +81,27 @@ class Server:
             answer["reads"] = [await self.port.read(address) for address in request["reads"]]
             for address, data in request["after"]:
                 await self.port.write(address, data)
+        if "soft_reset" in request:
+            answer["left_registers"] = await self._soft_reset(*request["soft_reset"])
         bench.observe.value = 0
         answer["left"] = int(bench.run_limit.value)
         answer["seconds"] = time.perf_counter() - began
         answer["counters"] = asdict(self.memory.counters())
         self.library.npu_observe_close()
         return answer
+
+    async def _soft_reset(
+        self, register: int, data: int, status: int, mask: int, reads: list[int]
+    ) -> list[int]:
+        """Writes a register, waits until a status bit falls, and reads registers."""
+        await self.port.write(register, data)
+        for _ in range(RESET_POLLS):
+            if not await self.port.read(status) & mask:
+                break
+        else:
+            raise AssertionError("the soft reset does not end")
+        self.settings.clear()
+        return [await self.port.read(address) for address in reads]
 
 
 @cocotb.test()

@@ -48,6 +48,7 @@ WATCHDOG_MAX = (1 << 32) - 1
 GRACE_CYCLES = 1 << 20
 SMALLEST_MEMORY = 1 << 20
 STATUS_ERROR = 4
+STATUS_RESETTING = 8
 
 WAVE_REASON = (
     "FST is what this machine can write, or VCD where the headers of lz4 and zlib are missing "
@@ -96,9 +97,16 @@ def register_writes(launch: Launch, placement: Placement) -> list[tuple[int, int
 
 
 START = (address("CTRL"), 1)
+SOFT_RESET = (address("CTRL"), 2)
 
 
 RESULT_REGISTERS = ("STATUS", "ERROR_CODE", "ERROR_INDEX", "ERROR_ENGINE", "CYCLES_LO", "CYCLES_HI")
+
+
+AFTER_RESET = tuple(
+    address(name)
+    for name in (*RESULT_REGISTERS, "IRQ_ENABLE", "IRQ_STATUS", "PROGRAM_LENGTH", "WATCHDOG")
+)
 
 
 def register_reads() -> list[int]:
@@ -205,6 +213,43 @@ class Cosim:
         Raises RtlError where an assertion fired or memory outside the regions changed,
         TimeLimitError where the interrupt does not come, ToolError where the process died.
         """
+        placement, memory = self._prepare(launch)
+        try:
+            answer = self._run(launch, placement)
+            self._check(launch, answer)
+            check_gaps(memory, placement)
+        except BaseException as error:
+            self._failed = self._reset = True
+            if launch.observe and isinstance(error, (RtlError, TimeLimitError)):
+                error.instruction = self._unretired(len(launch.program.words))
+            raise
+        self.launches += 1
+        self.last_seconds = answer["seconds"]
+        return self._result(launch, answer, memory, placement)
+
+    def abandon(self, launch: Launch, cycles: int) -> dict[int, int]:
+        """Starts a program and ends it with a soft reset after so many cycles.
+
+        Returns what registers hold then, by address; see `AFTER_RESET`. Raises ToolError where the
+        reset does not end.
+        """
+        placement, _ = self._prepare(launch)
+        request = self._request(launch, placement) | {
+            "limit": cycles,
+            "reads": [],
+            "soft_reset": (*SOFT_RESET, address("STATUS"), STATUS_RESETTING, AFTER_RESET),
+        }
+        assert self._child is not None
+        try:
+            answer = self._child.ask(request, self.time_limit_seconds)
+        except BaseException:
+            self._failed = self._reset = True
+            raise
+        self._reset = False
+        return dict(zip(AFTER_RESET, answer["left_registers"], strict=True))
+
+    def _prepare(self, launch: Launch) -> tuple[Placement, NDArray[np.uint8]]:
+        """Starts the process where it does not run, and fills the shared memory."""
         if launch.program.config != self.config:
             raise InputError(
                 f"program {launch.program.symbol} is for configuration "
@@ -219,22 +264,14 @@ class Cosim:
         memory[placement.total_bytes :] = 0
         for base, data in regions.items():
             memory[placement.offsets[base] :][: len(data)] = data
-        try:
-            answer = self._run(launch, placement)
-            self._check(launch, answer)
-            check_gaps(memory, placement)
-        except BaseException as error:
-            self._failed = self._reset = True
-            if launch.observe and isinstance(error, (RtlError, TimeLimitError)):
-                error.instruction = self._unretired(len(launch.program.words))
-            raise
-        self.launches += 1
-        self.last_seconds = answer["seconds"]
-        return self._result(launch, answer, memory, placement)
+        return placement, memory
 
     def _run(self, launch: Launch, placement: Placement) -> Message:
         assert self._child is not None
-        request: Message = {
+        return self._child.ask(self._request(launch, placement), self.time_limit_seconds)
+
+    def _request(self, launch: Launch, placement: Placement) -> Message:
+        return {
             "do": "run",
             "reset": self._reset,
             "memory": asdict(self.memory),
@@ -245,7 +282,6 @@ class Cosim:
             "reads": register_reads(),
             "after": [(address("IRQ_STATUS"), 1)],
         }
-        return self._child.ask(request, self.time_limit_seconds)
 
     def _check(self, launch: Launch, answer: Message) -> None:
         if not answer["interrupt"]:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from accelsim.errors import InputError
+from accelsim.programs.building import launch, mask, pixels
 from accelsim.simulate import BUGS, Simulator
 from accelsim.simulate.bugs import find
 from accelsim.spec.config import CONFIGS, ENGINES
 from accelsim.spec.registers import ErrorCode
-from accelsim.programs.building import launch, mask, pixels
 
 EDGE = CONFIGS["edge8"]
 BANK = EDGE.act_bank_rows

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from accelsim.errors import InputError, ProgramError
+from accelsim.programs.building import REGION_BEATS, chain, launch, mask
 from accelsim.simulate import BusFault, Simulator, run
 from accelsim.spec.config import CONFIGS, LOAD, MATRIX, STORE, VECTOR
 from accelsim.spec.isa import DISPATCH_CYCLES
 from accelsim.spec.registers import DISPATCH_ENGINE, ErrorCode
-from accelsim.programs.building import REGION_BEATS, chain, launch, mask
 
 EDGE = CONFIGS["edge8"]
 END = ("end", {})

@@ -7,10 +7,10 @@ import copy
 import numpy as np
 import pytest
 
+from accelsim.programs.drawing import DRAW, legal, put_parameters, random_memory
 from accelsim.simulate.decoded import make_op
 from accelsim.simulate.footprint import distinct, footprint, merged, rows_of
 from accelsim.spec.config import CONFIGS
-from accelsim.programs.drawing import DRAW, legal, put_parameters, random_memory
 from tests.simulate.oracle import ORACLE
 from tests.simulate.test_values import PARAMETERS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from accelsim.errors import ProgramError
+from accelsim.programs.building import REGION_BEATS, chain, launch, mask, pixels, program
 from accelsim.simulate import Simulator, analyse_program, run
 from accelsim.spec.config import CONFIGS
-from accelsim.programs.building import REGION_BEATS, chain, launch, mask, pixels, program
 
 EDGE = CONFIGS["edge8"]
 SIZES = [REGION_BEATS * EDGE.lanes] * 8

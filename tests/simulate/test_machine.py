@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from accelsim.programs.building import chain, launch
 from accelsim.simulate import Simulator, run
 from accelsim.spec.config import CONFIGS, LOAD, MATRIX, STORE, VECTOR
 from accelsim.spec.digest import digest
-from accelsim.programs.building import chain, launch
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

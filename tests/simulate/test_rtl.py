@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from accelsim.cosim.memory import MemoryOptions
-from accelsim.cosim.placement import place
-from accelsim.cosim.session import Cosim, launch_regions
-from accelsim.simulate import BusFault, Simulator
-from accelsim.spec.config import CONFIGS
-from accelsim.spec.registers import ErrorCode
+from accelsim.cosim.session import Cosim
+from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import launch
 from accelsim.programs.streams import overlapping, regions, serial
+from accelsim.simulate import Simulator
+from accelsim.spec.config import CONFIGS
+from accelsim.spec.registers import ErrorCode
 
 pytestmark = [pytest.mark.rtl, pytest.mark.timeout(900)]  # the first test may build the model
 NAMED = ("edge8", "base16")
@@ -60,41 +60,17 @@ def test_defined_programs_agree_in_values_digests_and_cycles(rtl, seed):
             np.testing.assert_array_equal(actual.dram[base], data, f"base register {base}")
 
 
-def mutated(rng, given, kind):
-    """A launch with something wrong, and the memory and faults that go with it."""
-    memory, faults = {"latency": int(rng.choice([2, 5, 32, 60, 100]))}, []
-    words = given.program.words.copy()
-    if kind == "bit":
-        words[rng.integers(len(words)), rng.integers(16)] ^= np.uint32(1 << rng.integers(32))
-    elif kind == "no end":
-        words = words[:-1]
-    elif kind == "limit":
-        given = replace(given, cycle_limit=int(rng.integers(1, 3000)))
-    elif kind == "tokens":
-        given = replace(given, semaphores=tuple(int(n) for n in rng.integers(250, 256, 16)))
-    elif kind == "bus":
-        base = int(rng.integers(8))
-        placement = place({b: len(data) for b, data in launch_regions(given).items()})
-        first = int(rng.integers(min(placement.sizes[base], 6000)))
-        end = first + int(rng.integers(1, 3000 if base else 64))
-        faults = [BusFault(base, first, end)]
-        low = placement.address(base)
-        memory |= {"error_low": low + first, "error_high": low + end}
-        memory |= {"error_reads": 1, "error_writes": 1}
-    return replace(given, program=replace(given.program, words=words)), memory, faults
-
-
 def test_overlapping_and_broken_programs_agree_in_cycles_and_errors(rtl, seed):
     config = rtl.config
     codes: Counter[int] = Counter()
     for number in range(OVERLAPPING[config.name]):
         rng = np.random.default_rng([seed, 1000 + number])
         steps = overlapping(rng, config, int(rng.integers(1, 40)))
-        kind = str(rng.choice(["right", "bit", "no end", "limit", "tokens", "bus", "bus"]))
-        given, memory, faults = mutated(rng, launch(config, steps, seed=number), kind)
-        rtl.memory = MemoryOptions(**memory)
+        kind = str(rng.choice(KINDS))
+        given, memory, faults = broken(rng, launch(config, steps, seed=number), kind)
+        rtl.memory = memory
         simulator = Simulator(
-            config, latency=memory["latency"], checks=False, values=False, bus_faults=faults
+            config, latency=memory.latency, checks=False, values=False, bus_faults=faults
         )
         expected, actual = simulator.run(given), rtl.launch(given)
         codes[expected.error_code] += 1

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelsim.programs.building import chain, launch, mask
+from accelsim.programs.drawing import DRAW, legal
 from accelsim.simulate import Simulator, run
 from accelsim.simulate.bursts import burst_beats, split
 from accelsim.spec.config import CONFIGS, LOAD, MATRIX, STORE, VECTOR
 from accelsim.spec.isa import BY_NAME, DISPATCH_CYCLES, MATRIX_LATENCY, VECTOR_LATENCY
-from accelsim.programs.drawing import DRAW, legal
-from accelsim.programs.building import chain, launch, mask
 
 EDGE = CONFIGS["edge8"]
 END = ("end", {})

@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 
+from accelsim.programs.drawing import DRAW, legal, put_parameters, random_memory
 from accelsim.simulate.decoded import make_op
 from accelsim.simulate.digests import digest_rows
 from accelsim.simulate.execute import Executor
@@ -17,7 +18,6 @@ from accelsim.simulate.vector import NARROW, add_narrow, scale_narrow
 from accelsim.spec import arithmetic
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.digest import digest
-from accelsim.programs.drawing import DRAW, legal, put_parameters, random_memory
 from tests.simulate.oracle import ORACLE, transfer
 
 PARAMETERS = {"drain": ("if", 2e-8), "pool": ("if", 1e-5), "add": ("fff", 0.3)}

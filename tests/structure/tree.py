@@ -31,20 +31,25 @@ RANKS = {
     "cosim": 9,
     "reference": 9,
     "compare": 10,
+    "programs": 10,
     "report": 11,
     "codegen": 12,
+    "ops": 13,
     "doctor": 12,
     "vectors": 13,
+    "mutate": 13,
+    "programs": 12,
     "session": 13,
-    "verify": 13,
-    "pytest_plugin": 14,
-    "cli": 14,
-    "__main__": 15,
+    "mutate": 14,
+    "verify": 15,
+    "pytest_plugin": 16,
+    "cli": 16,
+    "__main__": 17,
 }
 FRAMEWORKS = {"tvm", "tvm_ffi", "torch", "torchao", "onnx", "onnxruntime"}
 MAY_IMPORT_FRAMEWORKS = {
     *("zoo", "importer", "quantize", "legalize", "partition"),
-    *("reference", "codegen", "session", "verify", "cli", "vectors"),
+    *("reference", "codegen", "session", "ops", "verify", "cli", "vectors"),
 }
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}

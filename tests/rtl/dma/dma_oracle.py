@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from accelsim.programs.transfers import PAGE_BYTES, random_fields
 from accelsim.spec.config import Config
 from accelsim.spec.encoding import check, encode
 
 Values = dict[str, int]
-PAGE_BYTES, MAX_BURST_BEATS = 4096, 256
+MAX_BURST_BEATS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +41,6 @@ def random_job(rng: np.random.Generator, config: Config, name: str, beats: int) 
         if check(words, config) is None:
             instruction = int.from_bytes(words.astype("<u4").tobytes(), "little")
             return Job(values, instruction, int(rng.integers(0, 1 << 33)) << 6)
-
-
-def random_fields(rng: np.random.Generator, config: Config, beats: int) -> Values:
-    """Fields of a transfer, legal or not; strides of 0 are frequent."""
-    long = rng.random() < 0.3
-    count0 = int(rng.integers(1, beats + 1) if long else rng.integers(1, 9))
-    page = PAGE_BYTES // config.lanes
-    offset = int(rng.integers(0, 1 << 30))
-    if rng.random() < 0.6:
-        offset = offset // page * page + page - int(rng.integers(0, count0 + 2))
-    near = rng.random() < 0.7
-
-    def stride(bits: int, few: int) -> int:
-        return int(rng.integers(0, few) if near else rng.integers(0, 1 << bits))
-
-    return {
-        "base_reg": int(rng.integers(8)),
-        "dram_offset": offset,
-        "count0": count0,
-        "count1": int(rng.integers(1, 3 if long else 9)),
-        "count2": int(rng.integers(1, 2 if long else 6)),
-        "dram_stride1": stride(24, 12),
-        "dram_stride2": stride(24, 100),
-        "local_base": int(rng.integers(0, 60)),
-        "local_stride0": int(rng.integers(0, 3)),
-        "local_stride1": int(rng.integers(0, 10)),
-        "local_stride2": int(rng.integers(0, 20)),
-    }
 
 
 def content(address: int, lanes: int) -> bytes:

@@ -7,9 +7,9 @@ import pytest
 
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.session import Cosim
+from accelsim.programs.phases import random_launch
 from accelsim.simulate.machine import Simulator
 from accelsim.spec.config import CONFIGS
-from tests.rtl.random.random_programs import random_launch
 
 PROGRAMS = {"edge8": 40, "base16": 6}
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelsim.artifacts import Launch
+from accelsim.programs.building import REGION_BEATS, Step
+from accelsim.programs.building import launch as launch_steps
+from accelsim.programs.transfers import random_fields
+from accelsim.programs.vector_fields import MAKERS, random_parameters, small, strides
 from accelsim.spec.config import ENGINES, LOAD, MATRIX, STORE, VECTOR, Config
 from accelsim.spec.encoding import check, encode, extent_end
 from accelsim.spec.isa import BY_NAME
-from tests.rtl.dma.dma_oracle import random_fields
-from tests.rtl.vector.vector_oracle import MAKERS, random_parameters, small, strides
-from tests.simulate import programs
 
 Rng = np.random.Generator
 Values = dict[str, int]
@@ -64,7 +65,7 @@ def fits(name: str, values: Values, places: dict[str, Rows], config: Config) -> 
     for extent in BY_NAME[name].extents:
         memory = extent.memory
         if memory == "dram":
-            if extent_end(extent, values, config) > programs.REGION_BEATS:
+            if extent_end(extent, values, config) > REGION_BEATS:
                 return False
             continue
         if memory == "local":
@@ -127,7 +128,7 @@ def load(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
     values["local_stride1"] = values["count0"] * values["local_stride0"]
     values["local_stride2"] = values["count1"] * values["local_stride1"] + int(rng.integers(3))
     values["memory"] = int(rng.integers(3))
-    values["dram_offset"] = int(rng.integers(0, programs.REGION_BEATS // 2))
+    values["dram_offset"] = int(rng.integers(0, REGION_BEATS // 2))
     values["base_reg"] = PARAMETER_REGION if values["memory"] == 2 else int(rng.choice([2, 5]))
     places = place.load[("act", "wgt", "par")[values["memory"]]]
     return "load", moved(rng, values, "local_base", places, 64)
@@ -136,7 +137,7 @@ def load(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
 def store(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
     """A STORE whose beats all have their own place."""
     values = random_fields(rng, config, 90)
-    values["dram_offset"] = int(rng.integers(0, programs.REGION_BEATS // 2))
+    values["dram_offset"] = int(rng.integers(0, REGION_BEATS // 2))
     values["base_reg"] = int(rng.choice(TARGET_REGIONS))
     values["dram_stride1"] = values["count0"] + int(rng.integers(0, 4))
     values["dram_stride2"] = values["count1"] * values["dram_stride1"] + int(rng.integers(0, 9))
@@ -187,7 +188,7 @@ def one(rng: Rng, config: Config, engine: int, place: Roles) -> tuple[str, Value
             return name, values
 
 
-def filled(config: Config) -> list[programs.Step]:
+def filled(config: Config) -> list[Step]:
     """Instructions after which no row is undefined; they give a token of load and of matrix."""
     bank, lanes, others = config.act_bank_rows, config.lanes, (MATRIX, VECTOR, STORE)
     rows = {"local_stride0": 1, "local_stride1": bank}
@@ -217,12 +218,12 @@ def barrier(phase: int, engine: int) -> tuple[int, int]:
     return take, others if phase < PHASES - 1 else 0
 
 
-def random_steps(rng: Rng, config: Config) -> list[programs.Step]:
+def random_steps(rng: Rng, config: Config) -> list[Step]:
     """A whole program."""
     steps = filled(config)
     for phase in range(PHASES):
         place = roles(config, phase)
-        queues: list[list[programs.Step]] = []
+        queues: list[list[Step]] = []
         for engine in range(len(ENGINES)):
             take, give = barrier(phase, engine)
             made = [one(rng, config, engine, place) for _ in range(int(rng.integers(1, 5)))]
@@ -237,9 +238,9 @@ def random_steps(rng: Rng, config: Config) -> list[programs.Step]:
 
 def random_launch(rng: Rng, config: Config) -> Launch:
     """A launch over random memory."""
-    launch = programs.launch(config, random_steps(rng, config), int(rng.integers(1 << 30)))
+    launch = launch_steps(config, random_steps(rng, config), int(rng.integers(1 << 30)))
     dram = dict(launch.dram)
-    repeats = -(-programs.REGION_BEATS // config.par_beats)
+    repeats = -(-REGION_BEATS // config.par_beats)
     words = np.concatenate([random_parameters(rng, config) for _ in range(repeats)])
-    dram[PARAMETER_REGION] = words.view(np.uint8).ravel()[: programs.REGION_BEATS * config.lanes]
+    dram[PARAMETER_REGION] = words.view(np.uint8).ravel()[: REGION_BEATS * config.lanes]
     return Launch(launch.program, dram, cycle_limit=launch.cycle_limit)

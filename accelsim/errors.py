@@ -29,12 +29,20 @@ class ToolError(AccelsimError):
 
 
 class TimeLimitError(AccelsimError):
-    """A run exceeded its time or cycle limit."""
+    """A run exceeded its time or cycle limit.
+
+    `instruction` is the lowest index that had not retired, where that is known.
+    """
 
     exit_code = 124
+    instruction: int | None = None
 
 
 class RtlError(AccelsimError):
-    """The RTL broke a rule of its own: an assertion fired, or it wrote outside every region."""
+    """The RTL broke a rule of its own: an assertion fired, or it wrote outside every region.
+
+    `instruction` is the lowest index that had not retired, where that is known.
+    """
 
     exit_code = 1
+    instruction: int | None = None

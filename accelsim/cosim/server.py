@@ -5,7 +5,8 @@ with register values and counters; memory contents are shared, records go to a f
 simulation writes. This module must not know registers, programs or where regions lie: its parent
 does.
 
-A request is {"do": "map" | "call" | "run" | "quit", …}; an answer repeats "do", or is {"failed": sentence}.
+A request is {"do": "map" | "call" | "run" | "quit", …}; an answer repeats "do", or is
+{"failed": sentence}.
 """
 
 from __future__ import annotations

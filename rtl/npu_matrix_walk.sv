@@ -43,6 +43,7 @@ module npu_matrix_walk (
   logic [15:0] row_step_q, col_step_q, krow_step_q, kcol_step_q, origin_h_q, origin_w_q;
   logic [CountWidth-1:0] last_col_q;
   place_t origin_q;
+  logic setup_q;  // from the cycle after start_i to the one before the first column
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -71,7 +72,7 @@ module npu_matrix_walk (
   end
 
   // --------------------------------------------------------------------------- setup and streaming
-  logic setup_d, setup_q, stream_d, stream_q, gap_d, gap_q;
+  logic setup_d, stream_d, stream_q, gap_d, gap_q;
   logic [SlotWidth:0] wait_d, wait_q;  // setup cycles left
   logic [SlotWidth-1:0] slot_d, slot_q;  // cycles spent on this tile, up to LANES - 1
 

@@ -87,8 +87,7 @@ def tests(session: nox.Session) -> None:
 @shared
 def ops(session: nox.Session) -> None:
     """Run one operator's regression: `nox -s ops -- conv2d`; without a name, every operator's."""
-    operator, *rest = session.posargs or [""]
-    pytest(session, "tests/ops", "-k", operator, *rest)
+    python(session, "-m", "accelsim.ops", *session.posargs)
 
 
 @shared
@@ -107,6 +106,12 @@ def rtl(session: nox.Session) -> None:
 def vectors(session: nox.Session) -> None:
     """Check the committed vectors; `-- --update --reason TEXT` rewrites them."""
     python(session, "-m", "accelsim.vectors", *session.posargs)
+
+
+@shared
+def mutation(session: nox.Session) -> None:
+    """Plant bugs in the RTL, one at a time, and count how many a comparison catches."""
+    python(session, "-m", "accelsim.mutate", *session.posargs)
 
 
 @shared

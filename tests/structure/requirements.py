@@ -9,6 +9,7 @@ import ast
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -79,12 +80,18 @@ def third_party_imports(path: Path, text: str, own: Iterable[str]) -> Iterator[s
                 yield top
 
 
+@cache
+def providers() -> dict[str, frozenset[str]]:
+    """Top-level module → canonical names of the installed distributions that provide it."""
+    found = metadata.packages_distributions()
+    return {top: frozenset(map(canonicalize_name, names)) for top, names in found.items()}
+
+
 def unpinned_imports(path: Path, text: str, pinned: Iterable[str], own: Iterable[str]) -> list[str]:
     """Imports of a file that no pinned distribution provides."""
-    providers = metadata.packages_distributions()
     known = set(pinned)
     return [
         f"{path} imports {top}, which constraints.txt does not cover"
         for top in sorted(set(third_party_imports(path, text, own)))
-        if not known & {canonicalize_name(name) for name in providers.get(top, ())}
+        if not known & providers().get(top, frozenset())
     ]

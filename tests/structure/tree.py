@@ -211,7 +211,9 @@ def dead_paths(tree: Tree, document: Path) -> Iterator[str]:
     quoted = re.findall(r"`([\w.\-]+(?:/[\w.\-]*)+)`", text)
     for name in sorted({*links, *quoted}):
         near = (tree.root / name, tree.root / document.parent / name)
-        if name.split("/")[0] != "build" and not any(path.exists() for path in near):
+        first = name.split("/")[0]
+        word = "/" in name and "." in first[1:]  # no folder is named so: a schema, a host
+        if first != "build" and not word and not any(path.exists() for path in near):
             yield f"{document} names {name}, which does not exist"
 
 

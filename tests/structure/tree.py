@@ -34,12 +34,9 @@ RANKS = {
     "programs": 10,
     "report": 11,
     "codegen": 12,
-    "ops": 13,
     "doctor": 12,
+    "ops": 13,
     "vectors": 13,
-    "mutate": 13,
-    "programs": 12,
-    "session": 13,
     "mutate": 14,
     "verify": 15,
     "pytest_plugin": 16,
@@ -49,7 +46,7 @@ RANKS = {
 FRAMEWORKS = {"tvm", "tvm_ffi", "torch", "torchao", "onnx", "onnxruntime"}
 MAY_IMPORT_FRAMEWORKS = {
     *("zoo", "importer", "quantize", "legalize", "partition"),
-    *("reference", "codegen", "session", "ops", "verify", "cli", "vectors"),
+    *("reference", "codegen", "ops", "verify", "cli", "vectors"),
 }
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}

@@ -53,6 +53,7 @@ def replay(
         waves=waves or options.waves,
         time_limit_seconds=time_limit,
         dump_ir=target / "ir" if options.dump_ir else None,
+        expected_program=program_of(folder),
     )
     run_folder.prepare(target)
     return run(_with_model(folder, options, stored, io), io, json)
@@ -72,6 +73,15 @@ def read_run(folder: Path) -> dict[str, Any]:
     return content
 
 
+def program_of(folder: Path) -> str | None:
+    """SHA-256 of the programs that a run compiled, None where it did not come so far."""
+    try:
+        report = json_module.loads((folder / "report.json").read_text(encoding="utf-8"))
+        return str(report["program_sha256"]) or None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def stored_options(folder: Path, stored: dict[str, Any]) -> VerifyOptions:
     """The options of a run, its files taken from its folder.
 
@@ -81,7 +91,8 @@ def stored_options(folder: Path, stored: dict[str, Any]) -> VerifyOptions:
 
     from accelsim.verify import VerifyOptions
 
-    names = {field.name for field in fields(VerifyOptions)} - {"config", "stored"}
+    names = {field.name for field in fields(VerifyOptions)}
+    names -= {"config", "stored", "expected_program"}
     path = folder / "run.json"
     if missing := sorted(names - stored.keys()):
         raise InputError(f"{path} is not a run of this version: it lacks {', '.join(missing)}")
@@ -145,4 +156,5 @@ def _with_model(
     if options.stored is None and not kept.is_file():
         raise InputError(f"the model {name} is gone, and {folder} holds no model.pt2 to repeat it")
     io.say(f"note: {name} is gone; the quantized model of the run folder is used")
-    return replace(options, stored=kept)
+    # Its programs are the same but for the names of fused activations, which torch.export loses.
+    return replace(options, stored=kept, expected_program=None)

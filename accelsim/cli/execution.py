@@ -93,7 +93,7 @@ def _request(options: VerifyOptions) -> dict[str, Any]:
     """The options as JSON; paths become absolute, so that a replay works from elsewhere."""
     request: dict[str, Any] = {"cwd": str(Path.cwd())}
     for name, value in asdict(options).items():
-        if name not in ("config", "stored"):
+        if name not in ("config", "stored", "expected_program"):
             request[name] = str(value.resolve()) if isinstance(value, Path) else value
     return request
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from accelsim.artifacts import Backend
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.session import Cosim
+from accelsim.mutate import Mutants
 from accelsim.simulate import Simulator
 from accelsim.verify.options import VerifyOptions
 
@@ -23,11 +25,7 @@ def open_backends(options: VerifyOptions, waves: Path | None) -> Iterator[dict[s
         if "sim" in options.backends:
             backends["sim"] = Simulator(options.config, bug=options.sim_bug).run
         if "rtl" in options.backends:
-            limit = options.time_limit_seconds
-            cosim = stack.enter_context(
-                Cosim(options.config, waves=waves, seed=options.seed, time_limit_seconds=limit)
-            )
-            backends["rtl"] = cosim.launch
+            backends["rtl"] = stack.enter_context(_rtl(options, MemoryOptions(), waves)).launch
         yield backends
 
 
@@ -35,5 +33,19 @@ def open_backends(options: VerifyOptions, waves: Path | None) -> Iterator[dict[s
 def stalling_rtl(options: VerifyOptions) -> Iterator[Backend]:
     """The RTL behind a memory that stalls at random on every channel."""
     memory = MemoryOptions(seed=options.seed + 1, **STALLS)
-    with Cosim(options.config, memory=memory, seed=options.seed) as cosim:
+    with _rtl(options, memory, None) as cosim:
         yield cosim.launch
+
+
+def _rtl(options: VerifyOptions, memory: MemoryOptions, waves: Path | None) -> Cosim:
+    """The co-simulation of a run, with its planted bug if it has one."""
+    given: dict[str, Any] = {
+        "memory": memory,
+        "waves": waves,
+        "seed": options.seed,
+        "time_limit_seconds": options.time_limit_seconds,
+    }
+    if options.rtl_bug is not None:
+        mutants = Mutants.of(options.config)
+        return mutants.cosim(mutants.site(options.rtl_bug), **given)
+    return Cosim(options.config, **given)

@@ -68,8 +68,8 @@ def read_input(path: Path, signature: Signature) -> dict[str, np.ndarray]:
     except OSError as error:
         reason = error.strerror or "it is not a NumPy file"
         raise InputError(f"cannot read input {path}: {reason}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"input {path} is not a valid .npz or .npy file: {error}") from None
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise InputError(f"input {path} is not an intact .npz or .npy file of numbers") from None
     names = signature.names
     if isinstance(loaded, np.ndarray):
         if len(names) != 1:

@@ -24,7 +24,7 @@ from accelsim.artifacts import (
     RunResult,
 )
 from accelsim.codegen import CompiledModel, set_backend
-from accelsim.compare import Evidence, compare_tensors, locate, missing, stopped
+from accelsim.compare import Evidence, compare_tensors, locate, missing, stopped, unfinished
 from accelsim.emit import isolate, launch_memory, read_tensor
 from accelsim.errors import ProgramError, RtlError
 from accelsim.reference import torch_cause
@@ -80,11 +80,21 @@ def run_whole(
         def observe(launch: Launch, result: RunResult, name: str = name) -> None:
             whole.runs.setdefault(launch.program.symbol, {})[name] = result
 
-        set_backend(backend, observe=True, observer=observe)
+        reached: list[Program] = []
+
+        def launch(
+            given: Launch, backend: Backend = backend, reached: list[Program] = reached
+        ) -> RunResult:
+            reached.append(given.program)
+            return backend(given)
+
+        set_backend(launch, observe=True, observer=observe)
         try:
             library.run(inputs)
         except BROKEN as error:
-            whole.failures[name] = f"{name} did not finish the whole network: {error}"
+            index = getattr(error, "instruction", None)
+            where = unfinished(reached[-1], index) if reached else ""
+            whole.failures[name] = f"{name} did not finish the whole network: {error}{where}"
     return whole
 
 
@@ -130,13 +140,15 @@ def _isolated(
             result = backend(Launch(cut, memory, presets))
             outcomes[name] = stopped(cut, result, numbers) if result.error_code else result
         except BROKEN as error:
-            outcomes[name] = f"{name} did not finish the layer: {error}"
+            where = unfinished(cut, getattr(error, "instruction", None), numbers)
+            outcomes[name] = f"{name} did not finish the layer: {error}{where}"
     torch = check.goldens.torch_alone(layer, check.compiled.qdq_layers[layer.name], values)
-    goldens = (("integer", values[layer.output], True), ("torch", torch, check.goldens.torch_gates))
+    exact = values[layer.output]
+    goldens = (("integer", exact, True), ("torch", torch, check.goldens.torch_gates))
     comparisons = []
     for source, golden, gate in goldens:
         found = _against(cut, layer, outcomes, golden, source, "isolated", gate, numbers)
-        if source == "torch" and torch is not None:
+        if source == "torch" and torch is not None and not np.array_equal(torch, exact):
             found = [_with_torch_cause(check, layer, torch, one) for one in found]
         comparisons += found
     cycles = {name: one.cycles for name, one in outcomes.items() if isinstance(one, RunResult)}

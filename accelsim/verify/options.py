@@ -38,6 +38,7 @@ class VerifyOptions:
     argv: tuple[str, ...] = ()
     source: str | None = None  # where the model lies, if not where `model` says
     stored: Path | None = None  # a replay's own quantized model, for want of the original
+    expected_program: str | None = None  # SHA-256 of the programs of the run that is repeated
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""

@@ -71,7 +71,7 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     with open_backends(options, waves) as opened:
         backends = {name: run.bounded(name, backend) for name, backend in opened.items()}
         check = LayerCheck(compiled, goldens, golden_batch, backends)
-        whole = _layers(run, check, batch, library, waivers)
+        whole = check_layers(run, check, batch, library, waivers)
         if options.layer is None:
             check_network(run, source, quantized, check, library, whole)
     if options.layer is None:
@@ -108,6 +108,10 @@ def _compile(run: Verification, quantized: QuantizedModel) -> CompiledModel:
         compiled = compile_model(quantized, options.config, options.dump_ir)
     record.programs = compiled.programs
     record.program_sha256 = folder.write_programs(options.out, compiled.programs)
+    if options.expected_program not in (None, record.program_sha256):
+        record.notes.append(
+            "this is not the program of the run that is repeated: model or compiler have changed"
+        )
     run.check_time()
     names = [layer.name for program in compiled.programs for layer in program.layers]
     if options.layer is not None and options.layer not in names:
@@ -115,7 +119,7 @@ def _compile(run: Verification, quantized: QuantizedModel) -> CompiledModel:
     return compiled
 
 
-def _layers(
+def check_layers(
     run: Verification,
     check: LayerCheck,
     batch: Batch,

@@ -71,7 +71,9 @@ class Verification:
                     return backend(replace(given, cycle_limit=limit))
                 except TimeLimitError as error:
                     self.check_time()
-                    raise RtlError(str(error)) from error
+                    hung = RtlError(str(error))
+                    hung.instruction = error.instruction
+                    raise hung from error
 
         return launch
 

@@ -1,0 +1,173 @@
+"""`accelsim verify`: streams, exit codes, report.json, and what a run folder holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from accelsim.verify import run as verification
+from tests.cli.invocation import invoke, report_of
+from tests.verify import tiny
+
+LINEAR = f"{tiny.__file__}:linear"
+LABELLED = f"{tiny.__file__}:labelled"
+TINY = f"{tiny.__file__}:tiny"
+SIM = ("--backend", "sim")
+
+
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory):
+    """A passed run on the simulator, with its JSON in a file."""
+    folder = tmp_path_factory.mktemp("passed")
+    result = invoke(
+        folder, "verify", LABELLED, *SIM, "--out", "r", "--json", "r.json", "--dump-ir", "ir"
+    )
+    return folder, result
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    """A run with a planted bug, its JSON on stdout."""
+    folder = tmp_path_factory.mktemp("failed")
+    arguments = ("verify", LINEAR, *SIM, "--out", "r", "--sim-bug", "drain_clamp", "-q")
+    return folder, invoke(folder, *arguments, "--json", "-")
+
+
+def test_a_passed_run_ends_with_its_verdict_on_stdout_and_code_0(passed):
+    _, result = passed
+    assert result.code == 0
+    last = result.out.splitlines()[-1]
+    assert last.startswith("PASSED: ") and "0 mismatches, 0 waivers, 0 host layers" in last
+    assert "\x1b" not in result.out + result.err
+    assert result.err.splitlines()[0].startswith("loading") and "loading" not in result.out
+
+
+def test_a_run_folder_holds_all_that_a_replay_needs(passed):
+    folder, _ = passed
+    names = {path.name for path in (folder / "r").iterdir()}
+    wanted = "report.json report.html run.json log.txt inputs.npz model.pt2 model.so"
+    assert {*wanted.split(), "accelsim_region_0.program"} <= names
+    assert json.loads((folder / "r.json").read_text()) == report_of(folder / "r")
+    assert {path.name[:2] for path in (folder / "ir").iterdir()} >= {"01", "05"}
+
+
+def test_the_report_keeps_its_contract(passed):
+    report = report_of(passed[0] / "r")
+    wanted = "schema model config status exit_code seed versions inputs_sha256 program_sha256 replay"
+    assert {*wanted.split(), "layers", "exercised", "totals", "accuracy"} <= report.keys()
+    assert report["schema"] == "accelsim.verify/1" and report["status"] == "passed"
+    (layer,) = report["layers"]
+    wanted = "name op members placement waived elements macs tiles compare cycles"
+    assert set(wanted.split()) <= layer.keys()
+    wanted = "actual golden mode elements mismatches max_abs_diff status gate bound cause first"
+    assert all(set(wanted.split()) <= c.keys() for c in layer["compare"])
+    assert (layer["elements"], layer["macs"]) == (9, 24 * 9)
+    found = {(c["golden"], c["mode"]): c["gate"] for c in layer["compare"]}
+    assert found == {
+        ("integer", "isolated"): True,
+        ("torch", "isolated"): True,
+        ("integer", "accumulated"): True,
+        ("torch", "accumulated"): False,
+        ("tvm", "accumulated"): False,
+    }
+    assert report["accuracy"]["float"] == 1.0
+    assert report["accuracy"]["samples"] == {"float": 40, "torch_int8": 40, "sim": 40}
+    assert report["self_test"]["caught"]
+
+
+def test_json_on_stdout_is_nothing_but_json(failed):
+    _, result = failed
+    report = json.loads(result.out)
+    assert result.code == report["exit_code"] == 1 and report["status"] == "failed"
+
+
+def test_a_failure_ends_with_the_command_that_repeats_it(failed):
+    folder, result = failed
+    assert result.err == "accelsim replay r\n"
+    (layer,) = report_of(folder / "r")["layers"]
+    first = layer["compare"][0]["first"]
+    assert first["tile"] >= 0 and first["text"].startswith("store")
+
+
+def test_a_layer_on_the_host_fails_unless_it_is_waived(tmp_path):
+    model = f"{tiny.__file__}:grouped"
+    result = invoke(tmp_path, "verify", model, *SIM, "--out", "r", "-q")
+    host = [x for x in report_of(tmp_path / "r")["layers"] if x["placement"] == "host"]
+    assert result.code == 1 and host and "1 host layer" in result.out.splitlines()[-1]
+    text = '[[waive]]\nlayer = "{}"\ngolden = "host"\nreason = "no table"\nexpires = 2099-01-01\n'
+    (tmp_path / "w.toml").write_text("".join(text.format(x["name"]) for x in host))
+    result = invoke(tmp_path, "verify", model, *SIM, "--out", "s", "-q", "--waive", "w.toml")
+    report = report_of(tmp_path / "s")
+    assert result.code == 0 and f"{len(host)} waiver" in result.out.splitlines()[-1]
+    assert [x["waived"] for x in report["layers"] if x["placement"] == "host"] == [
+        "no table (until 2099-01-01)"
+    ] * len(host)
+    assert (tmp_path / "s" / "waivers.toml").is_file()
+
+
+STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGALRM, 124)]
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_a_run_that_is_stopped_keeps_the_layers_that_it_finished(
+    tmp_path, monkeypatch, number, code
+):
+    seen = []
+    check_layer = verification.check_layer
+
+    def stop_at_the_third(*arguments):
+        if len(seen) == 2:
+            seen.append(report_of(tmp_path / "r"))  # what a kill would leave
+            os.kill(os.getpid(), number)
+        seen.append(None)
+        return check_layer(*arguments)
+
+    monkeypatch.setattr(verification, "check_layer", stop_at_the_third)
+    limit = ("--time-limit", "3600")
+    result = invoke(tmp_path, "verify", TINY, *SIM, "--out", "r", "-q", *limit)
+    report = report_of(tmp_path / "r")
+    assert (result.code, report["exit_code"], report["status"]) == (code, code, "incomplete")
+    assert [layer["name"] for layer in report["layers"]] == ["conv", "depthwise"]
+    assert result.last == "accelsim replay r"
+    killed = seen[2]
+    assert killed["status"] == "incomplete" and len(killed["layers"]) == 2
+
+
+def test_an_internal_error_is_code_3_with_its_traceback_in_the_log(tmp_path, monkeypatch):
+    def broken(*arguments):
+        raise ZeroDivisionError("of no interest")
+
+    monkeypatch.setattr(verification, "choose_input", broken)
+    result = invoke(tmp_path, "verify", LINEAR, *SIM, "--out", "r", "-q")
+    assert result.code == 3 and "internal error: of no interest; see r/log.txt" in result.err
+    assert "Traceback" not in result.err and result.last == "accelsim replay r"
+    assert "ZeroDivisionError" in (tmp_path / "r" / "log.txt").read_text()
+    assert report_of(tmp_path / "r")["status"] == "error"
+
+
+def test_compile_writes_programs_that_run_in_a_library_of_their_own(tmp_path):
+    result = invoke(tmp_path, "compile", LINEAR, "--out", "c", "-q")
+    names = {path.name for path in (tmp_path / "c").iterdir()}
+    stem = "accelsim_region_0"
+    assert result.code == 0 and {f"{stem}.{x}" for x in ("program", "asm", "json")} <= names
+    listing = invoke(tmp_path, "disasm", f"c/{stem}.program").out
+    assembled = invoke(tmp_path, "asm", f"c/{stem}.asm", "--out", "a.bin")
+    assert assembled.code == 0 and invoke(tmp_path, "disasm", "a.bin").out == listing
+    module, values = tiny.linear()
+    np.save(tmp_path / "x.npy", values.numpy())
+    run = ("run", "c/model.so", "--input", "x.npy", "--out", "y.npz", "--json", "-", "-q")
+    result = invoke(tmp_path, *run)
+    about = json.loads(result.out)
+    assert result.code == 0 and about["cycles"][stem] > 0
+    difference = np.load(tmp_path / "y.npz")["output0"] - module(values).detach().numpy()
+    assert np.abs(difference).max() < 0.02  # two steps of the output's scale
+    assert invoke(tmp_path, "run", "c/model.so").code == 2
+
+
+def test_a_model_runs_without_being_compiled_first(tmp_path):
+    result = invoke(tmp_path, "run", LINEAR, "-q")
+    assert result.code == 0 and "output0: float32 of shape (1, 9)" in result.out

@@ -100,7 +100,10 @@ def _draw_flatten(rng: np.random.Generator, config: Config) -> Spec:
 
 
 def _draw_pool(rng: np.random.Generator, config: Config) -> Spec:
-    return _window(rng, _base(rng, config, 1), False)
+    spec = _window(rng, _base(rng, config, 1), False)
+    if spec.kernel == (1, 1):  # PyTorch's kernel refuses it
+        spec = replace(spec, kernel=(2, 2), padding=(1, 1))
+    return spec
 
 
 def _draw_global(rng: np.random.Generator, config: Config) -> Spec:

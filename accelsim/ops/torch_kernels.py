@@ -29,16 +29,37 @@ def integer_output(case: Case) -> NDArray[np.uint8]:
         return np.asarray(result.int_repr().numpy(), np.uint8)
 
 
-def boundary(case: Case) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """What PyTorch's quantize makes of the float input, and its dequantize of the output."""
-    assert case.floats is not None
+def quantized_input(case: Case) -> NDArray[np.uint8]:
+    """The float input as the exported graph's quantize stores it: rint(x · (1/s)) + zero."""
     first = case.inputs[0]
-    with qnnpack_engine(), torch.no_grad(), warnings.catch_warnings():
+    assert case.floats is not None
+    values = torch.from_numpy(case.floats)
+    quantize = torch.ops.quantized_decomposed.quantize_per_tensor
+    stored = quantize(values, float(first.scale), first.zero, 0, 255, torch.uint8)
+    return np.asarray(stored.numpy(), np.uint8)
+
+
+def eager_input(case: Case) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The same by `torch.quantize_per_tensor`, and what it is known to compute.
+
+    On x86 that kernel adds the zero point before it rounds: rint(x · (1/s) + zero), all in float32.
+    """
+    first = case.inputs[0]
+    assert case.floats is not None
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values = torch.from_numpy(case.floats)
         q = torch.quantize_per_tensor(values, float(first.scale), first.zero, torch.quint8)
-        result = _clamp(case, [q])
-        return q.int_repr().numpy(), result.dequantize().numpy()
+    steps = np.rint(case.floats * (np.float32(1) / first.scale) + np.float32(first.zero))
+    return q.int_repr().numpy(), np.clip(steps, 0, 255).astype(np.uint8)
+
+
+def dequantized_output(case: Case) -> NDArray[np.float32]:
+    """PyTorch's dequantize of its own output."""
+    stored = torch.from_numpy(integer_output(case))
+    dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor
+    reals = dequantize(stored, float(case.scale), case.zero, 0, 255, torch.uint8)
+    return np.asarray(reals.numpy(), np.float32)
 
 
 def float_output(case: Case) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -87,9 +87,7 @@ def _affine(rng: np.random.Generator, operator: str, spec: Spec, source: Activat
     offset = abs(127.5 - source.zero) / 74 + 1  # a mean far from the zero point spreads further
     scale = np.float32(real_step * 74 * 74 * np.sqrt(terms) * offset / spec.spread)
     bias = (rng.standard_normal(outputs) * float(scale) * 20).astype(np.float32)
-    weight = Weight(
-        rng.integers(-128, 128, shape).astype(np.int8), weight_scale, weight_zero, bias
-    )
+    weight = Weight(rng.integers(-128, 128, shape).astype(np.int8), weight_scale, weight_zero, bias)
     return Case(operator, spec, (source,), scale, _output_zero(rng, spec, 1), weight)
 
 

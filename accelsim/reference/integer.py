@@ -89,24 +89,27 @@ class Reference:
         return dequantize_outputs(self.network, values)
 
 
-def build(quantized: QuantizedModel, *, add_rule: str = "fp32") -> Reference:
+def build(quantized: QuantizedModel, *, add_rule: str = "fp32", optimization: int = 3) -> Reference:
     """Read the QDQ module and compile every distinct layer for the CPU.
+
+    `optimization` is LLVM's level: 0 compiles several times faster and runs slower.
 
     `add_rule`: "fp32" rounds each operation to float32; "qnnpack" is the fixed-point sum of
     PyTorch's kernel. `ModelError` names a layer that has no integer definition.
     """
     if add_rule not in ADD_RULES:
         raise InputError(f"add rule '{add_rule}' is unknown: choose from {', '.join(ADD_RULES)}")
-    return build_network(read_network(quantized.qdq), add_rule)
+    return build_network(read_network(quantized.qdq), add_rule, optimization)
 
 
-def build_network(network: Network, add_rule: str = "fp32") -> Reference:
+def build_network(network: Network, add_rule: str = "fp32", optimization: int = 3) -> Reference:
     """The same from a network already read."""
     kernels = {layer.name: _kernel(network, layer, add_rule) for layer in network.layers}
     builder = relax.BlockBuilder()
     for kernel in dict.fromkeys(kernels.values()):
         emit_kernel(builder, kernel)
-    executable = tvm.compile(builder.get(), tvm.target.Target("llvm"))
+    target = tvm.target.Target({"kind": "llvm", "opt-level": optimization})
+    executable = tvm.compile(builder.get(), target)
     machine = relax.VirtualMachine(executable, tvm.cpu())
     calls = {
         layer.name: (kernels[layer.name].symbol, _constants(network, layer, kernels[layer.name]))

@@ -1,0 +1,96 @@
+"""`python -m accelsim.ops [OPERATOR …] [options] [pytest options]`: operators' regressions."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from accelsim.errors import AccelsimError, InputError
+from accelsim.spec.config import CONFIGS, load_config
+
+LONG_RANDOM = 24
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the chosen operators. Exit status: 0 equal, 1 different, 2 bad input."""
+    try:
+        return _run(arguments)
+    except AccelsimError as error:
+        print(f"ops: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="nox -s ops --", description=__doc__)
+    parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="default: all")
+    parser.add_argument("--config", action="append", metavar="NAME", help="default: edge8")
+    parser.add_argument("--long", action="store_true", help="all configurations, more cases")
+    parser.add_argument("--seed", "--accelsim-seed", type=int, default=1)
+    parser.add_argument("--random", type=int, help="random cases an operator (default: 4)")
+    parser.add_argument("--case", action="append", default=[], metavar="NAME")
+    parser.add_argument("--stage", action="append", default=[], metavar="NAME")
+    parser.add_argument("--list", action="store_true", help="print operators and cases, run none")
+    options, rest = parser.parse_known_args(arguments)
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
+    import pytest
+
+    from accelsim.ops import regression
+    from accelsim.ops.plugin import OpsPlugin
+    from accelsim.ops.registry import OPERATORS, specs_of
+    from accelsim.ops.session import Selection, Session
+    from accelsim.ops.stages import STAGES, Stage
+
+    for operator in options.operators:
+        if operator not in OPERATORS:
+            raise InputError(_unknown("operator", operator, list(OPERATORS)))
+    for stage in options.stage:
+        if stage not in list(STAGES):
+            raise InputError(_unknown("stage", stage, [str(known) for known in STAGES]))
+    names = options.config or (list(CONFIGS) if options.long else ["edge8"])
+    configs = tuple(load_config(name) for name in names)
+    random = options.random
+    if random is None:
+        random = LONG_RANDOM if options.long else 4
+    selection = Selection(
+        operators=tuple(options.operators or OPERATORS),
+        configs=configs,
+        seed=options.seed,
+        random=random,
+        stages=tuple(Stage(stage) for stage in options.stage) or STAGES,
+        cases=tuple(options.case),
+    )
+    for case in options.case:
+        known = {
+            spec.name
+            for operator in selection.operators
+            for config in configs
+            for spec in specs_of(OPERATORS[operator], config, options.seed, random)
+        }
+        if case not in known and not case.removeprefix("random").isdigit():
+            raise InputError(_unknown("case", case, sorted(known)))
+    session = Session(selection)
+    if options.list:
+        for item in session.items():
+            print(item)
+        return 0
+    arguments = ["-q", "-p", "no:xdist", "--timeout=0", *rest, regression.__file__]
+    xml = Path("build/junit/ops.xml")
+    if not any(argument.startswith("--junit") for argument in rest):
+        arguments.insert(0, f"--junitxml={xml}")
+    code = int(pytest.main(arguments, plugins=[OpsPlugin(session)]))
+    return code if code in (0, 1, 2, 3) else 2
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"unknown {kind} {name!r}: use {', '.join(near or known)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

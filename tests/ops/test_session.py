@@ -1,0 +1,130 @@
+"""Regressions find planted bugs, refuse empty comparisons and say how to replay."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accelsim.artifacts import RunResult
+from accelsim.ops import OPERATORS, Batch, Outcome, Stage, make_case, specs_of
+from accelsim.ops.__main__ import main
+from accelsim.ops.session import Item, Selection, Session
+from accelsim.ops.stages import run
+from accelsim.simulate import BUGS, Simulator
+from accelsim.spec.config import CONFIGS, Config
+
+EDGE8 = CONFIGS["edge8"]
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    specs = specs_of(OPERATORS["conv2d"], EDGE8, 1, 0)
+    chosen = [spec for spec in specs if spec.name in ("plain", "beyond_weights")]
+    return Batch([make_case("conv2d", spec, 1) for spec in chosen])
+
+
+def simulated(batch: Batch, *backends: Any) -> Outcome:
+    return run(batch, batch.cases["conv2d/beyond_weights"], Stage.SIM, EDGE8, backends)
+
+
+def test_right_simulator_has_no_mismatch(batch: Batch) -> None:
+    outcome = simulated(batch, Simulator(EDGE8).run)
+    assert (outcome.mismatches, outcome.failed) == (0, False)
+    assert outcome.elements > 0
+
+
+def test_wrong_element_is_named_with_its_instruction(batch: Batch) -> None:
+    def wrong(launch: Any) -> RunResult:
+        result = Simulator(EDGE8).run(launch)
+        return replace(
+            result, dram={base: data ^ np.uint8(1) for base, data in result.dram.items()}
+        )
+
+    outcome = simulated(batch, wrong)
+    assert outcome.mismatches == outcome.elements
+    assert "expected" in outcome.detail and "store" in outcome.detail
+
+
+def test_some_planted_bug_of_the_simulator_is_seen(batch: Batch) -> None:
+    seen = 0
+    for bug in BUGS:
+        try:
+            found = simulated(batch, Simulator(EDGE8, bug=str(getattr(bug, "name", bug))).run)
+        except Exception:  # the bug stopped the program, which is seen too
+            seen += 1
+            continue
+        seen += found.failed
+    assert seen > 0
+
+
+def test_records_that_differ_fail_though_the_output_is_equal(batch: Batch) -> None:
+    def shifted(launch: Any) -> RunResult:
+        result = Simulator(EDGE8).run(launch)
+        records = (replace(result.records[0], digest=1), *result.records[1:])
+        return replace(result, backend="rtl", records=records)
+
+    outcome = simulated(batch, Simulator(EDGE8).run, shifted)
+    assert outcome.failed and "records" in outcome.detail
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=str)
+def test_case_names_are_unique_and_cover_the_edges(operator: str, config: Config) -> None:
+    specs = specs_of(OPERATORS[operator], config, 1, 3)
+    names = [spec.name for spec in specs]
+    assert len(set(names)) == len(names)
+    assert {"plain", "lanes_plus_one", "zero_points_high", "random2"} <= set(names)
+
+
+def test_a_case_has_the_same_values_whatever_runs_beside_it() -> None:
+    spec = specs_of(OPERATORS["add"], EDGE8, 5, 2)[-1]
+    one, other = make_case("add", spec, 5), make_case("add", spec, 5)
+    np.testing.assert_array_equal(one.inputs[0].values, other.inputs[0].values)
+    assert np.any(make_case("add", spec, 6).inputs[0].values != one.inputs[0].values)
+
+
+def test_stage_without_outcomes_is_reported_as_empty() -> None:
+    session = Session(Selection(("add",), (EDGE8,), stages=(Stage.SIM, Stage.RTL)))
+    item = Item("add", "plain", Stage.SIM, "edge8")
+    session.outcomes.append((item, Outcome("add/plain", Stage.SIM, "edge8", 8, 0)))
+    assert session.empty() == ["add, rtl on edge8"]
+    assert "none!" in session.table()[1]
+
+
+def test_replay_names_the_single_item() -> None:
+    session = Session(Selection(("add",), (EDGE8,), seed=9))
+    command = session.replay(Item("add", "one_row", Stage.STALLS, "edge8"))
+    expected = "add --case one_row --stage rtl-stalls --config edge8 --seed 9"
+    assert command == f"nox -s ops -- {expected}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["conv3d"], "unknown operator 'conv3d': use conv2d"),
+        (["conv2d", "--stage", "silicon"], "unknown stage 'silicon'"),
+        (["conv2d", "--case", "one_roe"], "one_row"),
+        (["conv2d", "--config", "edge9"], "unknown configuration 'edge9'"),
+    ],
+)
+def test_bad_arguments_are_one_sentence_and_exit_code_two(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert named in error and error.count("\n") == 1
+
+
+def test_command_prints_a_table_and_writes_junit(tmp_path: Any) -> None:
+    xml = tmp_path / "ops.xml"
+    arguments = ["relu", "--case", "plain", "--stage", "sim", f"--junitxml={xml}"]
+    command = [sys.executable, "-m", "accelsim.ops", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "elements compared" in done.stdout
+    assert 'name="accelsim_seed" value="1"' in xml.read_text(encoding="utf-8")

@@ -33,6 +33,7 @@ npu_semaphores.sv
 npu_axi_read.sv
 npu_errors.sv
 npu_control.sv
+npu_axil_check.sv
 npu_regs.sv
 npu_datapath.sv
 npu_top.sv

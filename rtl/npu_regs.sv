@@ -237,34 +237,27 @@ module npu_regs (
   assign unused_bits = ^{s_axil_awaddr_i[1:0], s_axil_araddr_i[1:0], r_q};
 
 `ifndef SYNTHESIS
-  write_stable :
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-                   s_axil_awvalid_i && !s_axil_awready_o |=>
-                   s_axil_awvalid_i && $stable(
-      s_axil_awaddr_i
-  ))
-  else $error("npu_regs: write address changed while valid and not ready");
-  write_data_stable :
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-                   s_axil_wvalid_i && !s_axil_wready_o |=>
-                   s_axil_wvalid_i && $stable(
-      {s_axil_wdata_i, s_axil_wstrb_i}
-  ))
-  else $error("npu_regs: write data changed while valid and not ready");
-  read_stable :
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-                   s_axil_arvalid_i && !s_axil_arready_o |=>
-                   s_axil_arvalid_i && $stable(
-      s_axil_araddr_i
-  ))
-  else $error("npu_regs: read address changed while valid and not ready");
-  response_stable :
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-                   s_axil_rvalid_o && !s_axil_rready_i |=>
-                   s_axil_rvalid_o && $stable(
-      {s_axil_rdata_o, s_axil_rresp_o}
-  ))
-  else $error("npu_regs: read data changed while valid and not ready");
+  npu_axil_check u_check (
+    .clk_i,
+    .rst_ni,
+    .awaddr_i (s_axil_awaddr_i),
+    .awvalid_i(s_axil_awvalid_i),
+    .awready_i(s_axil_awready_o),
+    .wdata_i  (s_axil_wdata_i),
+    .wstrb_i  (s_axil_wstrb_i),
+    .wvalid_i (s_axil_wvalid_i),
+    .wready_i (s_axil_wready_o),
+    .bresp_i  (s_axil_bresp_o),
+    .bvalid_i (s_axil_bvalid_o),
+    .bready_i (s_axil_bready_i),
+    .araddr_i (s_axil_araddr_i),
+    .arvalid_i(s_axil_arvalid_i),
+    .arready_i(s_axil_arready_o),
+    .rdata_i  (s_axil_rdata_o),
+    .rresp_i  (s_axil_rresp_o),
+    .rvalid_i (s_axil_rvalid_o),
+    .rready_i (s_axil_rready_i)
+  );
 `endif
 
 endmodule

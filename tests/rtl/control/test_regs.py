@@ -17,9 +17,10 @@ OKAY, SLVERR = 0, 2
 RW = [(r, i) for r in REGISTERS if r.access == "rw" for i in range(r.count)]
 
 
-def run(only: str, seed: int, expect_failure: str | None = None) -> None:
-    sources = rtl("gen/edge8/npu_pkg.sv", "npu_regs.sv")
-    run_unit("npu_regs", sources, __name__, seed=seed, only=only, expect_failure=expect_failure)
+def run(only: str, seed: int, expect_failure: str | None = None, top: str = "npu_regs") -> None:
+    sources = rtl("gen/edge8/npu_pkg.sv", "npu_axil_check.sv", "npu_regs.sv")
+    run_unit(top, sources[: 2 + (top == "npu_regs")], __name__, seed=seed, only=only,
+             expect_failure=expect_failure)  # fmt: skip
 
 
 @pytest.mark.rtl
@@ -34,17 +35,23 @@ def test_start_reset_interrupt_and_busy(seed: int) -> None:
 
 @pytest.mark.rtl
 @pytest.mark.parametrize(
-    ("check", "message"),
+    ("channel", "what"),
     [
-        ("check_moving_awaddr", "npu_regs: write address changed while valid and not ready"),
-        ("check_moving_wdata", "npu_regs: write data changed while valid and not ready"),
-        ("check_moving_araddr", "npu_regs: read address changed while valid and not ready"),
+        ("aw", "write address"),
+        ("w", "write data"),
+        ("b", "write response"),
+        ("ar", "read address"),
+        ("r", "read data"),
     ],
 )
-def test_protocol_violations_are_seen_by_the_assertions(
-    check: str, message: str, seed: int
-) -> None:
-    run(check, seed, message)
+def test_protocol_violations_are_seen_by_the_assertions(channel: str, what: str, seed: int) -> None:
+    message = f"npu_regs: {what} changed while valid and not ready"
+    run(f"check_moving_{channel}$", seed, message, "npu_axil_check")
+
+
+@pytest.mark.rtl
+def test_the_register_file_carries_the_assertions(seed: int) -> None:
+    run("check_moving_at_regs", seed, "npu_regs: write address changed while valid and not ready")
 
 
 class Port:
@@ -207,33 +214,44 @@ async def check_control(dut: Any) -> None:
     assert dut.irq_o.value == 0
 
 
-async def hold_back(dut: Any) -> None:
-    """Answers that nobody takes, so that the next access has to wait."""
+async def move(dut: Any, channel: str, data: str) -> None:
+    """Changes the data of a channel that is valid and not ready."""
     await reset(dut)
-    for name in ("awvalid", "wvalid", "arvalid"):
-        getattr(dut, f"s_axil_{name}_i").value = 1
-    await RisingEdge(dut.clk_i)
+    getattr(dut, f"{channel}valid_i").value = 1
+    for word in range(4):
+        getattr(dut, f"{data}_i").value = word
+        await RisingEdge(dut.clk_i)
 
 
 @cocotb.test()
-async def check_moving_awaddr(dut: Any) -> None:
-    await hold_back(dut)
+async def check_moving_aw(dut: Any) -> None:
+    await move(dut, "aw", "awaddr")
+
+
+@cocotb.test()
+async def check_moving_w(dut: Any) -> None:
+    await move(dut, "w", "wdata")
+
+
+@cocotb.test()
+async def check_moving_b(dut: Any) -> None:
+    await move(dut, "b", "bresp")
+
+
+@cocotb.test()
+async def check_moving_ar(dut: Any) -> None:
+    await move(dut, "ar", "araddr")
+
+
+@cocotb.test()
+async def check_moving_r(dut: Any) -> None:
+    await move(dut, "r", "rdata")
+
+
+@cocotb.test()
+async def check_moving_at_regs(dut: Any) -> None:
+    await reset(dut)
+    dut.s_axil_awvalid_i.value = dut.s_axil_wvalid_i.value = 1  # nobody takes the response
     for at in range(5):
         dut.s_axil_awaddr_i.value = 4 * at
-        await RisingEdge(dut.clk_i)
-
-
-@cocotb.test()
-async def check_moving_wdata(dut: Any) -> None:
-    await hold_back(dut)
-    for word in range(5):
-        dut.s_axil_wdata_i.value = word
-        await RisingEdge(dut.clk_i)
-
-
-@cocotb.test()
-async def check_moving_araddr(dut: Any) -> None:
-    await hold_back(dut)
-    for at in range(5):
-        dut.s_axil_araddr_i.value = 4 * at
         await RisingEdge(dut.clk_i)

@@ -45,7 +45,8 @@ def _size(rng: np.random.Generator, least: int, most: int) -> tuple[int, int]:
 
 
 def _zeros(rng: np.random.Generator, count: int) -> tuple[int, ...]:
-    return tuple(int(rng.choice([0, 255, 128, rng.integers(256)])) for _ in range(count))
+    choices = ((0, 255, 128, int(rng.integers(256))) for _ in range(count))
+    return tuple(row[int(rng.integers(4))] for row in choices)
 
 
 def _base(rng: np.random.Generator, config: Config, zeros: int) -> Spec:

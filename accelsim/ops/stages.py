@@ -147,13 +147,13 @@ def _boundary(batch: Batch, case: Case) -> Outcome:
         reals, actual = dequantized_output(case), batch.legalized_output(case)
         return _outcome(case, Stage.LEGALIZED, "", reals, actual, actual != reals)
     stored = quantized_input(case)
-    network = batch.reference.network
     floats = {
-        source: case.floats
-        if tensor == case.input_name(0)
-        else np.zeros(_shape(batch, tensor), np.float32)
-        for source, tensor in network.inputs
+        source: np.zeros(_shape(batch, tensor), np.float32)
+        for source, tensor in batch.reference.network.inputs
     }
+    mine = {tensor: source for source, tensor in batch.reference.network.inputs}
+    assert case.floats is not None
+    floats[mine[case.input_name(0)]] = case.floats
     made = batch.reference.quantize_inputs(floats)[case.input_name(0)]
     outcome = _stored(case, Stage.LEGALIZED, nhwc(stored), made)
     if not outcome.mismatches:  # the host's code, behind which a ReLU follows

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.ao.quantization.fx._decomposed  # registers the exported graph's operators
 from numpy.typing import NDArray
 
 from accelsim.ops.case import Case
@@ -42,7 +43,7 @@ def quantized_input(case: Case) -> NDArray[np.uint8]:
 def eager_input(case: Case) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """The same by `torch.quantize_per_tensor`, and what it is known to compute.
 
-    On x86 that kernel adds the zero point before it rounds: rint(x · (1/s) + zero), all in float32.
+    On x86 that kernel adds the zero point before it rounds: rint(fma(x, 1/s, zero)) in float32.
     """
     first = case.inputs[0]
     assert case.floats is not None
@@ -50,7 +51,8 @@ def eager_input(case: Case) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         warnings.simplefilter("ignore")
         values = torch.from_numpy(case.floats)
         q = torch.quantize_per_tensor(values, float(first.scale), first.zero, torch.quint8)
-    steps = np.rint(case.floats * (np.float32(1) / first.scale) + np.float32(first.zero))
+    exact = case.floats.astype(np.float64) * float(np.float32(1) / first.scale)
+    steps = np.rint((exact + first.zero).astype(np.float32))
     return q.int_repr().numpy(), np.clip(steps, 0, 255).astype(np.uint8)
 
 
@@ -88,7 +90,7 @@ def _terms(case: Case) -> int:
 
 
 def _tensor(one: Any) -> Any:
-    return torch._make_per_tensor_quantized_tensor(  # type: ignore[no-untyped-call]
+    return torch._make_per_tensor_quantized_tensor(
         torch.from_numpy(np.ascontiguousarray(one.values)), float(one.scale), one.zero
     )
 
@@ -98,11 +100,11 @@ def _weight(case: Case) -> Any:
     assert weight is not None
     values = torch.from_numpy(weight.values)
     if weight.scale.size == 1:
-        return torch._make_per_tensor_quantized_tensor(  # type: ignore[no-untyped-call]
+        return torch._make_per_tensor_quantized_tensor(
             values, float(weight.scale[0]), int(weight.zero[0])
         )
     scale, zero = torch.from_numpy(weight.scale.astype(np.float64)), torch.from_numpy(weight.zero)
-    return torch._make_per_channel_quantized_tensor(values, scale, zero, 0)  # type: ignore[no-untyped-call]
+    return torch._make_per_channel_quantized_tensor(values, scale, zero, 0)
 
 
 def _conv(case: Case, inputs: list[Any]) -> Any:

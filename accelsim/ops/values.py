@@ -37,7 +37,7 @@ def make_case(operator: str, spec: Spec, seed: int) -> Case:
 def quantized(floats: NDArray[np.float32], like: Activation) -> NDArray[np.uint8]:
     """rint(x · (1/scale)) + zero, saturated to uint8, every step in float32."""
     steps = np.rint(floats * (np.float32(1) / like.scale)) + np.float32(like.zero)
-    return np.clip(steps, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(steps, 0, 255), np.uint8)
 
 
 def _shape(operator: str, spec: Spec) -> tuple[int, ...]:

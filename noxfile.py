@@ -147,3 +147,9 @@ def fmt(session: nox.Session) -> None:
     python(session, "-m", "ruff", "check", "--fix", "--exit-zero", "-q", ".")
     python(session, "-m", "ruff", "format", ".")
     python(session, "-m", "tools.rtl_lint", "--format")
+
+
+@shared
+def mutation(session: nox.Session) -> None:
+    """Plant bugs in the RTL and count who is caught: `-- --count N --seed S --json FILE`."""
+    python(session, "-m", "accelsim.mutate", *session.posargs)

@@ -13,6 +13,7 @@ from accelsim.compare.locate import (
     layer_of,
     locate,
     stopped,
+    unfinished,
     writer_of,
 )
 from accelsim.compare.tensors import compare_tensors, missing
@@ -31,5 +32,6 @@ __all__ = [
     "not_needed",
     "read_waivers",
     "stopped",
+    "unfinished",
     "writer_of",
 ]

@@ -117,6 +117,17 @@ def stopped(program: Program, result: RunResult, numbers: Sequence[int] | None =
     return f"{found}; it waits for a token of {waits}"
 
 
+def unfinished(program: Program, index: int | None, numbers: Sequence[int] | None = None) -> str:
+    """Where a run was that gave no result: its first instruction that had not retired."""
+    if index is None or not 0 <= index < len(program.words):
+        return ""
+    return (
+        f"; the first instruction that had not retired is in layer {layer_of(program, index)}, "
+        f"tile {program.tile_of[index]}, instruction {_number(index, numbers)}: "
+        f"{disassemble_one(program.words[index], index)}"
+    )
+
+
 def _givers(program: Program, index: int) -> list[tuple[int, int]]:
     """(engine, its last earlier instruction that gives a token) an instruction waits for."""
     row, values = decode(program.words[index])

@@ -129,6 +129,8 @@ class Child:
         if answer is None:
             self._raise_death()
             raise AssertionError("unreachable")
+        if "broken" in answer:
+            raise RtlError(f"the RTL broke its protocol: {answer['broken']}.")
         if "failed" in answer:
             raise ToolError(f"the RTL simulation refused: {answer['failed']} (log: {self.log}).")
         return answer

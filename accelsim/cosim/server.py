@@ -6,7 +6,7 @@ simulation writes. This module must not know registers, programs or where region
 does.
 
 A request is {"do": "map" | "call" | "run" | "quit", …}; an answer repeats "do", or is
-{"failed": sentence}.
+{"failed": sentence}, or {"broken": sentence} where the NPU is to blame.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cocotb.triggers import FallingEdge
 
 from accelsim.cosim.channel import Channel, Message
 from accelsim.cosim.memory import MemoryOptions, SimulatedMemory
-from accelsim.cosim.registers import RegisterPort
+from accelsim.cosim.registers import PortError, RegisterPort
 
 RESET_POLLS = 1000
 
@@ -100,7 +100,7 @@ class Server:
             if not await self.port.read(status) & mask:
                 break
         else:
-            raise AssertionError("the soft reset does not end")
+            raise PortError("the soft reset does not end")
         self.settings.clear()
         return [await self.port.read(address) for address in reads]
 
@@ -117,6 +117,8 @@ async def serve(bench: Any) -> None:
         handler = {"map": server.map, "call": server.call, "run": server.run}[request["do"]]
         try:
             answer = await handler(request)
+        except PortError as error:
+            answer = {"broken": str(error)}
         except AssertionError as error:
             answer = {"failed": str(error).splitlines()[0]}
         channel.send(answer)

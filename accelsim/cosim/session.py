@@ -230,7 +230,7 @@ class Cosim:
     def abandon(self, launch: Launch, cycles: int) -> dict[int, int]:
         """Starts a program and ends it with a soft reset after so many cycles.
 
-        Returns what registers hold then, by address; see `AFTER_RESET`. Raises ToolError where the
+        Returns what registers hold then, by address; see `AFTER_RESET`. Raises RtlError where the
         reset does not end.
         """
         placement, _ = self._prepare(launch)
@@ -319,12 +319,12 @@ class Cosim:
         return tuple(sorted(found, key=lambda r: (r.engine, r.start_cycle)))
 
     def _unretired(self, instructions: int) -> int | None:
-        """The lowest index that left no record; END leaves none. None where all others did."""
+        """The lowest index that left no record, or that of END, which never leaves one."""
         try:
             retired = {record.index for record in read_records(self.folder / "records.bin")}
         except OSError:
             return None
-        return next((i for i in range(instructions - 1) if i not in retired), None)
+        return next((i for i in range(instructions) if i not in retired), None)
 
     def _mapped(self, size_bytes: int) -> NDArray[np.uint8]:
         """The shared memory, made larger where `size_bytes` do not fit."""

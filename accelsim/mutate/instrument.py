@@ -8,7 +8,7 @@ from pathlib import Path
 from accelsim.mutate.sites import Site
 
 PACKAGE = "npu_mutant_pkg"
-PLUSARG = "npu_mutant"
+SETTER = "npu_mutant_select"  # C function of the executable
 _PACKAGE_TEXT = f"""\
 // Generated: the number of the planted bug that is switched on; 0 is none.
 package {PACKAGE};
@@ -16,11 +16,18 @@ package {PACKAGE};
 endpackage
 """
 _SELECT = f"""
-  initial begin
-    if ($value$plusargs("{PLUSARG}=%d", {PACKAGE}::selected) == 0) {PACKAGE}::selected = 0;
+  import "DPI-C" function int unsigned npu_mutant_selected();
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) {PACKAGE}::selected <= npu_mutant_selected();
   end
 
 endmodule"""
+_SETTER_TEXT = f"""\
+// Generated: the number that the RTL takes over in reset.
+static unsigned selected = 0;
+extern "C" unsigned npu_mutant_selected(void) {{ return selected; }}
+extern "C" void {SETTER}(unsigned number) {{ selected = number; }}
+"""
 
 
 def instrument(
@@ -28,8 +35,8 @@ def instrument(
 ) -> tuple[Path, ...]:
     """Write the copies to `folder`; returns them in compile order, the selector's package first.
 
-    `files` are in compile order. `top` is the file whose module reads the plusarg. Files that need
-    no change on disk are left alone, so that a build is reused.
+    `files` are in compile order. `top` is the file whose module takes the number over in reset;
+    C++ with the number's setter comes last. Files that need no change on disk are left alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = [_write(folder / f"{PACKAGE}.sv", _PACKAGE_TEXT)]
@@ -40,7 +47,7 @@ def instrument(
             head, end, rest = text.rpartition("\nendmodule")
             text = head + _SELECT + rest if end else text
         written.append(_write(folder / path.name, text))
-    return tuple(written)
+    return (*written, _write(folder / "npu_mutant.cpp", _SETTER_TEXT))
 
 
 def mutated_text(text: bytes, sites: Sequence[Site]) -> bytes:
@@ -67,8 +74,3 @@ def _write(path: Path, text: str) -> Path:
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
     return path
-
-
-def plusargs(site: Site | None) -> tuple[str, ...]:
-    """What switches a site on in a co-simulation of the instrumented RTL."""
-    return () if site is None else (f"+{PLUSARG}={site.number}",)

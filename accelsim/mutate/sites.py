@@ -1,9 +1,9 @@
 """Sites: expressions of the RTL that can be made wrong, found by their syntax.
 
-A site is a binary expression (or a constant 1 added to something) in an assignment, a procedural
+A site is a binary expression, or a widening cast of a signed value, in an assignment, a procedural
 block or a function. Expressions that must be constant (dimensions, parameters, replications, case
-labels, generate conditions) and assertions are left alone. Engine and kind follow from the file and
-from the names in the expression, so that a draw can ask for one of each.
+labels, loop headers, generate conditions) and assertions are left alone. Engine and kind follow
+from the file and from the names in the expression, so that a draw can ask for one of each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from accelsim.errors import ToolError
 KINDS = ("address", "sign", "rounding", "semaphore", "count", "logic")
 ENGINE_PREFIXES = (
     ("npu_load", "load"),
+    ("npu_dma", "load"),  # the store DMA has them too
     ("npu_store", "store"),
     ("npu_matrix", "matrix"),
     ("npu_vector", "vector"),
@@ -52,8 +53,6 @@ CONSTANT_PARENTS = (
     "ReplicationExpression",
     "MultipleConcatenationExpression",
     "StandardCaseItem",
-    "LoopGenerate",
-    "IfGenerate",
     "CaseGenerate",
     "ConcurrentAssertionStatement",
     "ConcurrentAssertionMember",
@@ -63,11 +62,17 @@ CONSTANT_PARENTS = (
     "PropertyDeclaration",
     "EventControlWithExpression",
     "TypedefDeclaration",
-    "ForLoopStatement",
     "HierarchicalInstance",
 )
+# Constructs whose heads must stay as they are, and the parts that are no head.
+BODIES = {
+    "ForLoopStatement": ("statement",),
+    "LoopGenerate": ("block",),
+    "IfGenerate": ("block", "elseClause"),
+}
 PLACES = ("ContinuousAssign", "AlwaysCombBlock", "AlwaysFFBlock", "FunctionDeclaration")
 VARIABLE = re.compile(r"\b[a-z][a-z0-9_]*\b")
+WIDENED = re.compile(r"(\w+)'\(signed'(\(.*\))\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,8 @@ def find_sites(files: Sequence[Path]) -> tuple[Site, ...]:
         found: list[Any] = []
 
         def visit(node: Any, found: list[Any] = found) -> None:
-            if hasattr(node, "operatorToken") and hasattr(node, "left"):
+            binary = hasattr(node, "operatorToken") and hasattr(node, "left")
+            if binary or str(node.kind) == "SyntaxKind.CastExpression":
                 found.append(node)
 
         tree = SyntaxTree.fromText(
@@ -117,16 +123,12 @@ def find_sites(files: Sequence[Path]) -> tuple[Site, ...]:
 
 
 def _site(node: Any, file: str, text: bytes, number: int) -> Site | None:
-    operator = node.operatorToken.valueText
-    if operator not in SWAPS or "Assignment" in str(node.kind) or not _mutable(node):
-        return None
     start, end = node.sourceRange.start.offset, node.sourceRange.end.offset
-    left = text[start : node.left.sourceRange.end.offset].decode()
-    right = text[node.right.sourceRange.start.offset : end].decode()
     original = text[start:end].decode()
-    if not _variables(left) or text[end : end + 2].startswith(b"'("):
+    operator = node.operatorToken.valueText if hasattr(node, "operatorToken") else "signed"
+    mutated = _widened(original) if operator == "signed" else _swapped(node, operator, text)
+    if mutated is None or not _mutable(node) or text[end : end + 2].startswith(b"'("):
         return None
-    mutated = f"{left} {SWAPS[operator]} {right}"
     return Site(
         number=number,
         file=file,
@@ -140,6 +142,22 @@ def _site(node: Any, file: str, text: bytes, number: int) -> Site | None:
     )
 
 
+def _widened(original: str) -> str | None:
+    """A signed value widened with zeros; it stays signed, so that the choice does."""
+    found = WIDENED.fullmatch(original)
+    return f"signed'({found[1]}'(unsigned'{found[2]}))" if found else None
+
+
+def _swapped(node: Any, operator: str, text: bytes) -> str | None:
+    """A binary expression with another operator."""
+    if operator not in SWAPS or "Assignment" in str(node.kind):
+        return None
+    start, end = node.sourceRange.start.offset, node.sourceRange.end.offset
+    left = text[start : node.left.sourceRange.end.offset].decode()
+    right = text[node.right.sourceRange.start.offset : end].decode()
+    return f"{left} {SWAPS[operator]} {right}" if _variables(left) else None
+
+
 def _variables(text: str) -> list[str]:
     """Names that are no constants: constants are CamelCase or upper case here."""
     return [name for name in VARIABLE.findall(text) if not name.endswith("_pkg")]
@@ -148,8 +166,10 @@ def _variables(text: str) -> list[str]:
 def _mutable(node: Any) -> bool:
     placed = False
     while node.parent is not None:
-        node = node.parent
+        child, node = node, node.parent
         kind = str(node.kind).removeprefix("SyntaxKind.")
+        if kind in BODIES and child not in (getattr(node, name, None) for name in BODIES[kind]):
+            return False
         if kind in CONSTANT_PARENTS:
             return False
         if kind in PLACES:
@@ -166,9 +186,11 @@ def _engine(file: str) -> str:
 
 def _kind(file: str, operator: str, expression: str) -> str:
     words = expression.lower()
-    if file.startswith(("npu_queue", "npu_semaphores")):
+    if file.startswith("npu_semaphores") or re.search(
+        r"(?:take|give|tokens)_i|\.(?:take|give)|preset", words
+    ):
         return "semaphore"
-    if "zero_point" in words or "sign" in words:
+    if operator == "signed" or re.search(r"zero_point|sign(?!ed)", words):
         return "sign"
     if file.startswith(("npu_fp", "npu_requant")):
         return "rounding"

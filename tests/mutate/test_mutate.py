@@ -1,4 +1,4 @@
-"""Planted bugs of the RTL: sites, instrumented text, and a slice of the campaign."""
+"""Planted bugs of the RTL: sites, instrumented text, and known equivalents."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from accelsim.mutate import KINDS, find_sites
-from accelsim.mutate.campaign import Mutants, campaign, draw
+from accelsim.errors import InputError
+from accelsim.mutate import KINDS, Mutants, draw, find_sites
+from accelsim.mutate.equivalent import equivalents
 from accelsim.mutate.instrument import mutated_text
-from accelsim.sources import build_root
 from accelsim.spec.config import CONFIGS
-from accelsim.vectors import case_folders, read_case, replay
 
 SOURCE = """\
 module npu_store_x #(parameter int N = 3 + 1) (input logic [N-1:0] a_i, output logic [3:0] o);
@@ -56,9 +55,9 @@ def test_nested_sites_each_keep_a_choice(source: Path) -> None:
     assert text.startswith(SOURCE[: SOURCE.index("(a_i +")])
 
 
-def test_every_engine_has_sites_of_its_own() -> None:
+def test_every_engine_has_sites_of_its_own(tmp_path: Path) -> None:
     config = CONFIGS["edge8"]
-    mutants = Mutants.of(config, build_root() / "mutants" / config.name)
+    mutants = Mutants.of(config, tmp_path)
     engines = {site.engine for site in mutants.sites}
     assert engines == {"load", "matrix", "vector", "store", "control"}
     assert {site.kind for site in mutants.sites} == set(KINDS)
@@ -68,13 +67,25 @@ def test_every_engine_has_sites_of_its_own() -> None:
     assert {site.kind for site in drawn} == set(KINDS)
 
 
-def test_without_a_bug_all_vectors_pass_and_drawn_bugs_are_caught() -> None:
-    config = CONFIGS["edge8"]
-    mutants = Mutants.of(config, build_root() / "mutants" / config.name)
-    folders = [f for f in case_folders(Path("vectors")) if f.parent.name == config.name]
-    cases = [read_case(f) for f in folders]
-    with mutants.cosim(None) as cosim:
-        assert all(replay(case, cosim.launch).passed for case in cases)
-    engines = [s for s in mutants.sites if s.engine != "control"]
-    verdicts = list(campaign(mutants, draw(engines, 6, 3), cases))
-    assert sum(bool(v.caught) for v in verdicts) >= 5, verdicts
+def test_a_widened_signed_value_is_a_sign_site_and_stays_signed(tmp_path: Path) -> None:
+    path = tmp_path / "npu_matrix_x.sv"
+    path.write_text(
+        "module npu_matrix_x (input logic [7:0] a, output logic signed [15:0] o);\n"
+        "  always_comb begin\n"
+        "    o = '0;\n"
+        "    for (int i = 0; i < 4; i++) o = o + 16'(signed'(a[1:0]));\n"
+        "  end\n"
+        "endmodule\n"
+    )
+    found = find_sites([path])
+    assert [(s.kind, s.mutated) for s in found] == [
+        ("count", "o - 16'(signed'(a[1:0]))"),
+        ("sign", "signed'(16'(unsigned'(a[1:0])))"),
+    ]
+
+
+def test_known_equivalents_name_sites_that_exist(tmp_path: Path) -> None:
+    sites = Mutants.of(CONFIGS["edge8"], tmp_path).sites
+    assert all(equivalents(sites).values())
+    with pytest.raises(InputError, match="no site any more"):
+        equivalents(sites, (("a.sv", "a + b", "nothing is read"),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -13,15 +14,17 @@ from accelsim.report.summary import BACKENDS, GOLDENS, Failure
 
 STYLES = {"failing": "bold red", "waived": "yellow", "reported": "dim", "absent": "dim"}
 VERDICTS = {"passed": "bold green", "incomplete": "bold yellow"}
-FULL_WIDTH = 118  # columns of the whole table; below, the table keeps to what decides
+UNLIMITED = 10_000
 SHOWN = 12  # failures in full; the rest are counted unless all are asked for
 
 
 def print_report(report: dict[str, Any], console: Console, detail: bool = False) -> None:
     """Print a report document; `detail` shows every failure in full."""
     if report["layers"]:
-        wide = console.width >= FULL_WIDTH
-        console.print(_table(report) if wide else _narrow_table(report))
+        table = _table(report)
+        room = console.options.update(max_width=UNLIMITED)
+        wide = Measurement.get(console, room, table).maximum <= console.width
+        console.print(table if wide else _narrow_table(report))
         _line(console, "", summary.LEGEND, "dim")
         _line(console, "", summary.TVM, "dim")
     _print_failures(report, console, detail)

@@ -58,7 +58,10 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("arguments", "named"), COMMANDS, ids=lambda x: None if isinstance(x, str) else " ".join(x)[-40:]
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    COMMANDS,
+    ids=lambda x: None if isinstance(x, str) else " ".join(x)[-40:],
 )
 def test_bad_input_is_one_sentence_and_code_2(folder, arguments, named):
     result = invoke(folder, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -9,6 +10,9 @@ import signal
 import numpy as np
 import pytest
 
+from accelsim.codegen import compile_model
+from accelsim.emit import compile_region
+from accelsim.errors import ProgramError
 from accelsim.verify import run as verification
 from tests.cli.invocation import invoke, report_of
 from tests.verify import tiny
@@ -57,7 +61,9 @@ def test_a_run_folder_holds_all_that_a_replay_needs(passed):
 
 def test_the_report_keeps_its_contract(passed):
     report = report_of(passed[0] / "r")
-    wanted = "schema model config status exit_code seed versions inputs_sha256 program_sha256 replay"
+    wanted = (
+        "schema model config status exit_code seed versions inputs_sha256 program_sha256 replay"
+    )
     assert {*wanted.split(), "layers", "exercised", "totals", "accuracy"} <= report.keys()
     assert report["schema"] == "accelsim.verify/1" and report["status"] == "passed"
     (layer,) = report["layers"]
@@ -93,20 +99,33 @@ def test_a_failure_ends_with_the_command_that_repeats_it(failed):
     assert first["tile"] >= 0 and first["text"].startswith("store")
 
 
-def test_a_layer_on_the_host_fails_unless_it_is_waived(tmp_path):
-    model = f"{tiny.__file__}:grouped"
-    result = invoke(tmp_path, "verify", model, *SIM, "--out", "r", "-q")
-    host = [x for x in report_of(tmp_path / "r")["layers"] if x["placement"] == "host"]
-    assert result.code == 1 and host and "1 host layer" in result.out.splitlines()[-1]
-    text = '[[waive]]\nlayer = "{}"\ngolden = "host"\nreason = "no table"\nexpires = 2099-01-01\n'
-    (tmp_path / "w.toml").write_text("".join(text.format(x["name"]) for x in host))
-    result = invoke(tmp_path, "verify", model, *SIM, "--out", "s", "-q", "--waive", "w.toml")
+def refuse(name):
+    """A region compiler to which one layer is too large."""
+
+    def compile_one(region, config):
+        if any(layer.name == name for layer in region.layers):
+            raise ProgramError("no tiling fits")
+        return compile_region(region, config)
+
+    return functools.partial(compile_model, compile_one=compile_one)
+
+
+def test_a_layer_on_the_host_fails_unless_it_is_waived(tmp_path, monkeypatch):
+    monkeypatch.setattr(verification, "compile_model", refuse("1"))
+    command = ("verify", f"{tiny.__file__}:pair", *SIM, "-q", "--out")
+    result = invoke(tmp_path, *command, "r")
+    (host,) = [x for x in report_of(tmp_path / "r")["layers"] if x["placement"] == "host"]
+    assert result.code == 1 and "1 host layer" in result.out.splitlines()[-1]
+    assert host["name"] == "1" and "no tiling fits" in result.out
+    text = '[[waive]]\nlayer = "1"\ngolden = "host"\nreason = "known"\nexpires = 2099-01-01\n'
+    (tmp_path / "w.toml").write_text(text)
+    result = invoke(tmp_path, *command, "s", "--waive", "w.toml")
+    assert result.code == 0 and "1 waiver, 1 host layer" in result.out.splitlines()[-1]
     report = report_of(tmp_path / "s")
-    assert result.code == 0 and f"{len(host)} waiver" in result.out.splitlines()[-1]
-    assert [x["waived"] for x in report["layers"] if x["placement"] == "host"] == [
-        "no table (until 2099-01-01)"
-    ] * len(host)
-    assert (tmp_path / "s" / "waivers.toml").is_file()
+    assert [x["waived"] for x in report["layers"]] == ["known (until 2099-01-01)", None]
+    assert (tmp_path / "s" / "waivers.toml").read_text() == text
+    result = invoke(tmp_path, "verify", LINEAR, *SIM, "-q", "--waive", "w.toml")
+    assert result.code == 1 and "waiver of layer '1'" in result.out
 
 
 STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGALRM, 124)]

@@ -59,10 +59,10 @@ def labelled() -> SourceModel:
     )
 
 
-def grouped() -> tuple[nn.Module, Tensor]:
-    """A layer that the integer reference knows and that has to stay on the host."""
+def pair() -> tuple[nn.Module, Tensor]:
+    """Two layers, "0" and "1"."""
     torch.manual_seed(2)
-    return nn.Sequential(nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3, groups=2)), torch.randn(1, 8, 5, 5)
+    return nn.Sequential(nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3)), torch.randn(1, 8, 5, 5)
 
 
 def sigmoid() -> tuple[nn.Module, Tensor]:

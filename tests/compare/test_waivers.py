@@ -1,0 +1,86 @@
+"""A waiver names one layer, one golden, a reason and a day; unused and expired ones are refused."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from accelsim.artifacts import Comparison, LayerReport
+from accelsim.compare import apply_waivers, failing, not_needed, read_waivers
+from accelsim.errors import InputError
+
+TODAY = date(2026, 6, 1)
+GOOD = """
+[[waive]]
+layer = "block1/add"
+golden = "torch"
+reason = "known rounding"
+expires = 2026-06-01
+"""
+
+WRONG = [
+    (GOOD.replace("block1/add", "block*"), "has a wildcard; name one layer"),
+    (GOOD.replace("torch", "onnx"), "golden 'onnx' is not one of"),
+    (GOOD.replace("known rounding", " "), "reason must be a text that is not empty"),
+    (GOOD.replace("2026-06-01", "2026-05-31"), "expired on 2026-05-31"),
+    (GOOD.replace("2026-06-01", '"soon"'), "'soon' is not a date"),
+    (GOOD + "until = 1\n", "expected exactly the keys"),
+    (GOOD.replace('golden = "torch"\n', ""), "expected exactly the keys"),
+    ("layer = 'a'\n", "expected one or more [[waive]] tables"),
+    ("", "expected one or more [[waive]] tables"),
+    ("[[waive]\n", "not valid TOML"),
+]
+
+
+def comparison(golden: str, status: str = "different", gate: bool = True) -> Comparison:
+    return Comparison("sim", golden, "isolated", 9, 3, 1, status, gate)
+
+
+def layer(name: str, *compare: Comparison, placement: str = "npu") -> LayerReport:
+    return LayerReport(name, "add", (name,), placement, 9, 0, 1, compare, {})
+
+
+def waivers(tmp_path, text=GOOD):
+    path = tmp_path / "waivers.toml"
+    path.write_text(text)
+    return read_waivers(path, TODAY)
+
+
+@pytest.mark.parametrize(("text", "named"), WRONG)
+def test_a_wrong_waiver_is_refused_with_what_is_wrong(tmp_path, text, named):
+    with pytest.raises(InputError) as caught:
+        waivers(tmp_path, text)
+    assert named in str(caught.value)
+
+
+def test_a_waiver_covers_its_golden_alone_and_the_gate_stays(tmp_path):
+    given = layer("block1/add", comparison("torch"), comparison("integer"))
+    (found,), used = apply_waivers([given], waivers(tmp_path))
+    torch, integer = found.compare
+    assert torch.gate and torch.waived == "known rounding (until 2026-06-01)"
+    assert not failing(torch) and failing(integer) and integer.waived is None
+    assert found.waived == torch.waived and len(used) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        layer("block2/add", comparison("torch")),
+        layer("block1/add", comparison("torch", "equal"), comparison("integer")),
+        layer("block1/add", comparison("torch", gate=False)),
+        layer("block1/add", placement="host"),
+    ],
+)
+def test_a_waiver_that_nothing_needs_is_reported(tmp_path, given):
+    ((waiver,), (found,)) = waivers(tmp_path), apply_waivers([given], waivers(tmp_path))[0]
+    assert found == given and apply_waivers([given], (waiver,))[1] == ()
+    assert "layer 'block1/add' for golden 'torch' was not needed" in not_needed(waiver)
+
+
+def test_a_missing_golden_and_a_host_layer_can_be_waived(tmp_path):
+    text = GOOD + GOOD.replace("torch", "host").replace("block1/add", "head")
+    given = [layer("block1/add", comparison("torch", "missing")), layer("head", placement="host")]
+    found, used = apply_waivers(given, waivers(tmp_path, text))
+    assert all(one.waived for one in found) and len(used) == 2
+    assert not failing(found[0].compare[0])

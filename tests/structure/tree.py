@@ -36,6 +36,7 @@ RANKS = {
     "codegen": 12,
     "doctor": 12,
     "ops": 13,
+    "testbench": 13,
     "vectors": 13,
     "mutate": 14,
     "verify": 15,

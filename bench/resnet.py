@@ -29,7 +29,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.relu(self.bn1(self.conv1(x)))
-        return self.relu(self.bn2(self.conv2(hidden)) + self.shortcut(x))
+        output: Tensor = self.relu(self.bn2(self.conv2(hidden)) + self.shortcut(x))
+        return output
 
 
 def resnet18() -> nn.Module:

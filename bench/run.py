@@ -88,7 +88,7 @@ def _layer_line(m: LayerTimes, lanes: int) -> str:
 
 def _totals(weighted: Sequence[tuple[LayerTimes, int]], config: Config) -> dict[str, float]:
     def total(field: str) -> float:
-        return sum(getattr(row, field) * times for row, times in weighted)
+        return float(sum(getattr(row, field) * times for row, times in weighted))
 
     cycles = total("cycles")
     macs = sum(row.shape.macs * times for row, times in weighted)
@@ -107,7 +107,7 @@ def _totals(weighted: Sequence[tuple[LayerTimes, int]], config: Config) -> dict[
 def _total_line(weighted: Sequence[tuple[LayerTimes, int]], config: Config) -> str:
     t = _totals(weighted, config)
     return (
-        f"{'total':20}{'':2}{t['instructions']:8}{t['cycles']:10}{t['utilization']:7.1%}"
+        f"{'total':20}{'':2}{t['instructions']:8.0f}{t['cycles']:10.0f}{t['utilization']:7.1%}"
         f"{t['sim_seconds'] * 1e3:9.2f}{t['sim_over_blas']:6.1f}×"
         f"{t['timing_seconds'] * 1e3:11.2f}{t['timing_over_blas']:6.2f}×"
         f"{t['blas_seconds'] * 1e3:9.2f}"

@@ -56,6 +56,10 @@ class QuantizedModel:
     input_names: tuple[str, ...]
     input_shapes: tuple[tuple[int, ...], ...]
     input_dtypes: tuple[str, ...]
+    # How sums of two tensors are rounded, for compiler and reference alike: "qnnpack" as PyTorch's
+    # kernel does (integer multipliers, see `FixedAdd`) wherever that kernel is defined, "fp32" as
+    # float32 operations one by one. "qnnpack" for models whose golden is PyTorch's qnnpack.
+    add_rule: str = "fp32"
 
 
 # ----- partition → schedule
@@ -100,8 +104,21 @@ class Conv2d:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedAdd:
+    """Parameters of the `fixed` mode of an addition, see `accelsim.spec.arithmetic.add_fixed`."""
+
+    a_multiplier: int  # 0 to 2^22
+    b_multiplier: int
+    shift: int  # 0 to 31
+
+
+@dataclass(frozen=True, slots=True)
 class Add:
-    """rint(((a - za)·sa + (b - zb)·sb) · (1/so)) + zo, every operation rounded to float32."""
+    """rint(((a - za)·sa + (b - zb)·sb) · (1/so)) + zo, every operation rounded to float32.
+
+    With `fixed`, round(((a - za)·ma + (b - zb)·mb) / 2^shift) + zo instead, ties away from zero;
+    no arithmetic uses the scales then.
+    """
 
     a_zero_point: int
     b_zero_point: int
@@ -111,6 +128,7 @@ class Add:
     zero_point: int
     clamp_min: int
     clamp_max: int
+    fixed: FixedAdd | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ npu_fp_from_int.sv
 npu_fp_mul.sv
 npu_fp_add.sv
 npu_fp_round.sv
+npu_divide_pow2.sv
 npu_vector_pkg.sv
 npu_vector_decode.sv
 npu_vector_walk.sv

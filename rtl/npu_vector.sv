@@ -6,6 +6,7 @@
 //
 // Stage 0 walk, 1 read addresses, 2 memory data, 3 reduced over the window, 4 with bias, 5 float,
 // 6 times multiplier, 7 both operands added, 8 times inverse scale, 9 integer, 10 written.
+// A fixed-point sum stays an integer from 3 on; from 7 to 8 it is divided by a power of two.
 module npu_vector (
   input logic clk_i,
   input logic rst_ni,
@@ -126,6 +127,7 @@ module npu_vector (
       .clk_i,
       .step_i      (lane_step),
       .source_i    (job_q.source),
+      .fixed_i     (job_q.fixed),
       .zero_point_i(job_q.zero_point),
       .clamp_min_i (job_q.clamp_min),
       .clamp_max_i (job_q.clamp_max),

@@ -55,6 +55,7 @@ module npu_vector_decode (
         end
         npu_pkg::OP_ADD: begin
           job_o.source = npu_vector_pkg::SourceAdd;
+          job_o.fixed = add.mode[0];
           job_o.a = {add.a_base, add.a_row_stride, add.a_col_stride, add.a_block_stride};
           job_o.b = {add.b_base, add.b_row_stride, add.b_col_stride, add.b_block_stride};
           job_o.dst = {add.dst_base, add.dst_row_stride, add.dst_col_stride, add.dst_block_stride};

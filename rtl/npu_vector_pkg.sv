@@ -19,6 +19,7 @@ package npu_vector_pkg;
 
   typedef struct packed {
     source_e source;
+    logic fixed;  // integer products and a shift instead of floats, of a sum of two tensors
     logic acc_bank;
     tensor_t a;
     tensor_t b;

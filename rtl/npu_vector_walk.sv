@@ -31,8 +31,8 @@ module npu_vector_walk (
   logic unused_job;
 
   assign unused_job = ^{
-    job_i.acc_bank, job_i.tail, job_i.a_zero_point, job_i.b_zero_point, job_i.zero_point,
-    job_i.clamp_min, job_i.clamp_max
+    job_i.fixed, job_i.acc_bank, job_i.tail, job_i.a_zero_point, job_i.b_zero_point,
+    job_i.zero_point, job_i.clamp_min, job_i.clamp_max
   };
 
   function automatic logic [15:0] offset(logic [11:0] h, logic [15:0] row_stride, logic [11:0] w,

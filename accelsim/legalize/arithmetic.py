@@ -15,7 +15,11 @@ from accelsim.artifacts import Add, Pool2d, Requantize
 from accelsim.errors import ModelError
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.operators import IntegerOp, Quantization, Rejection
-from accelsim.legalize.qnnpack import reason_multiplier_unusable, requantize_multiplier
+from accelsim.legalize.qnnpack import (
+    fixed_add,
+    reason_multiplier_unusable,
+    requantize_multiplier,
+)
 
 _RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
 
@@ -31,6 +35,7 @@ class Frame:
     quantization: Quantization  # limits include ReLU and clip
     clipped: bool  # whether the island has a ReLU or clip
     operators: dict[Any, IntegerOp]  # what was read so far
+    add_rule: str  # "fp32" or "qnnpack", see `QuantizedModel`
 
     @property
     def int8_limits(self) -> tuple[int, int]:
@@ -94,6 +99,9 @@ def read_add(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     reason = reason_multiplier_unusable(used)
     if reason is not None:
         return Rejection(reason)
+    fixed = None
+    if frame.add_rule == "qnnpack":
+        fixed = fixed_add(a.quantization.scale, b.quantization.scale, out.scale)
     low, high = frame.int8_limits
     compute = Add(
         a_zero_point=a.quantization.int8_zero_point,
@@ -104,6 +112,7 @@ def read_add(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         zero_point=out.int8_zero_point,
         clamp_min=low,
         clamp_max=high,
+        fixed=fixed,
     )
     return operator_of(frame, "add", (a, b), compute)
 

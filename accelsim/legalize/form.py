@@ -5,12 +5,13 @@ from a call's name and constants to a `LayerOp`. Passes keep a call's callee nam
 and nothing else, so all parameters travel as constants:
 
     conv2d, depthwise_conv2d, linear   x, weight (OIHW), bias, multiplier, parameters, scales
-    add                                a, b, parameters, scales
+    add                                a, b, parameters, scales (and 1 / output scale)
     max_pool2d                         x, parameters, scales
     avg_pool2d, requantize, clip       x, multiplier, parameters, scales
     reshape                            x, parameters, scales
 
-`parameters` is int32, `scales` float32: of the inputs, then of the output. It must not know Relax.
+`parameters` is int32, `scales` float32: of the inputs, then of the output. In mode `fixed` the
+parameters of an add end with its multipliers and shift. It must not know Relax.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelsim.artifacts import Add, Conv2d, LayerOp, Pool2d, Requantize
+from accelsim.artifacts import Add, Conv2d, FixedAdd, LayerOp, Pool2d, Requantize
 from accelsim.legalize.operators import IntegerOp
 
 PREFIX = "accelsim_"
@@ -70,6 +71,11 @@ def constants_of(op: IntegerOp) -> tuple[np.ndarray, ...]:
             *(compute.a_zero_point, compute.b_zero_point, compute.zero_point),
             *(compute.clamp_min, compute.clamp_max),
         )
+        if compute.fixed is not None:
+            values += (
+                *(compute.fixed.a_multiplier, compute.fixed.b_multiplier),
+                compute.fixed.shift,
+            )
         factors = np.array([compute.inverse_output_scale], np.float32)
         return _parameters(*values), np.concatenate([scales, factors])
     if isinstance(compute, Conv2d):
@@ -100,8 +106,9 @@ def decode(op: str, constants: Sequence[np.ndarray]) -> Decoded:
         zero_point = parameters[0]
         return Decoded(op, None, (zero_point,), reals[:1], zero_point, reals[1])
     if op == "add":
-        a, b, zero_point, low, high = parameters
-        add = Add(a, b, scales[0], scales[1], scales[3], zero_point, low, high)
+        a, b, zero_point, low, high, *factors = parameters
+        fixed = FixedAdd(*factors) if factors else None
+        add = Add(a, b, scales[0], scales[1], scales[3], zero_point, low, high, fixed)
         return Decoded(op, add, (a, b), reals[:2], zero_point, reals[2])
     if op == "max_pool2d":
         zero_point, low, high, *window = parameters

@@ -29,10 +29,11 @@ class Islands:
     rejections: dict[Any, Rejection]
 
 
-def find_islands(graph: Graph, refused: Mapping[str, str]) -> Islands:
+def find_islands(graph: Graph, refused: Mapping[str, str], add_rule: str) -> Islands:
     """Every quantize in `graph`, as an integer operator or a rejection.
 
-    `refused` maps layer names to the reason why they are rejected whatever they are.
+    `refused` maps layer names to the reason why they are rejected whatever they are; `add_rule`
+    as in `QuantizedModel`.
     Raises ModelError, naming the layer, where a quantized dtype is neither int8 nor uint8.
     """
     operators: dict[Any, IntegerOp] = {}
@@ -44,7 +45,7 @@ def find_islands(graph: Graph, refused: Mapping[str, str]) -> Islands:
         found = (
             Rejection(refused[output.name])
             if output.name in refused
-            else _read_island(graph, node, output, operators)
+            else _read_island(graph, node, output, operators, add_rule)
         )
         if isinstance(found, Rejection):
             rejections[output.var] = found
@@ -61,7 +62,11 @@ def _output_node(graph: Graph, quantize: Node) -> Node:
 
 
 def _read_island(
-    graph: Graph, quantize: Node, output: Node, operators: dict[Any, IntegerOp]
+    graph: Graph,
+    quantize: Node,
+    output: Node,
+    operators: dict[Any, IntegerOp],
+    add_rule: str,
 ) -> IntegerOp | Rejection:
     quantization = arithmetic.quantization_of(graph, quantize, output)
     if quantization is None:
@@ -87,6 +92,7 @@ def _read_island(
         quantization=replace(quantization, limits=limits),
         clipped=not (math.isinf(low) and math.isinf(high)),
         operators=operators,
+        add_rule=add_rule,
     )
     for read in (
         convolution.read_convolution,

@@ -27,7 +27,7 @@ def expression(op: IntegerOp, arguments: Sequence[Any]) -> Any:
     if isinstance(compute, Conv2d):
         return _convolution(op, compute, arguments)
     if isinstance(compute, Add):
-        return _add(op, arguments)
+        return _add(op, arguments) if compute.fixed is None else _add_fixed(op, arguments)
     return _max(op, compute, arguments) if compute.kind == "max" else _sum(op, compute, arguments)
 
 
@@ -170,6 +170,27 @@ def _add(op: IntegerOp, arguments: Sequence[Any]) -> Any:
         return _clamped(value, parameters[2], parameters[3], parameters[4])
 
     return te.compute(op.shape, total, name="add")
+
+
+def _add_fixed(op: IntegerOp, arguments: Sequence[Any]) -> Any:
+    """(Σ (x - zero_point) · multiplier) / 2^shift, ties away from zero, all in int32."""
+    a, b, parameters, _ = arguments
+    shift = parameters[7]
+
+    def total(*index: Any) -> Expression:
+        left, right = (
+            (x(*index).astype("int32") - parameters[side]) * parameters[5 + side]
+            for side, x in enumerate((a, b))
+        )
+        value = left + right
+        magnitude = tirx.max(value, -value)
+        # One bit below the point is kept, then rounded up: the magnitude alone may need 31 bits.
+        steps = ((magnitude >> (shift - 1)) + 1) >> 1
+        signed = tirx.if_then_else(value < 0, -steps, steps) + parameters[2]
+        bounded = tirx.max(tirx.min(signed, parameters[4]), parameters[3])
+        return bounded.astype("int8")
+
+    return te.compute(op.shape, total, name="add_fixed")
 
 
 def _window(op: IntegerOp, compute: Pool2d, padded: Any, reduce: Any, name: str) -> Any:

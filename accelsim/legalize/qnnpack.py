@@ -13,12 +13,16 @@ import math
 
 import numpy as np
 
-from accelsim.artifacts import F32, I8, I32
+from accelsim.artifacts import F32, I8, I32, FixedAdd
 
 _SMALLEST = np.float32(2.0**-100)
 _LARGEST = np.float32(2.0**100)
 _INT32 = np.iinfo(np.int32)
 _NEIGHBOURS = 16
+# Ratios of an addend's scale to the sum's with which qnnpack creates an addition, and the least
+# that the larger one may be: below, its shift exceeds 31 and its kernel gives meaningless results.
+_SMALLEST_RATIO, _LARGEST_RATIO, _LARGER_RATIO = 2.0**-14, 2.0**8, 2.0**-10
+_FRACTION_BITS = 21
 
 
 def integer_bias(bias: F32, input_scale: np.float32, weight_scale: F32) -> I32 | str:
@@ -44,6 +48,24 @@ def convolution_multiplier(
 def average_multiplier(input_scale: np.float32, output_scale: np.float32, count: int) -> np.float32:
     """input_scale / (output_scale · count): of a sum over `count` elements."""
     return np.float32(np.float32(input_scale) / (np.float32(output_scale) * np.float32(count)))
+
+
+def fixed_add(
+    a_scale: np.float32, b_scale: np.float32, output_scale: np.float32
+) -> FixedAdd | None:
+    """Integer multipliers and shift of a sum, or None where qnnpack's kernel is not defined.
+
+    The larger multiplier has 22 bits. Scaling by a power of two is exact, so each ratio is
+    rounded twice in all: to float32, then half to even to an integer.
+    """
+    ratios = [np.float32(scale) / np.float32(output_scale) for scale in (a_scale, b_scale)]
+    larger = max(ratios)
+    in_range = all(_SMALLEST_RATIO <= ratio < _LARGEST_RATIO for ratio in ratios)
+    if not in_range or larger < _LARGER_RATIO:
+        return None
+    shift = _FRACTION_BITS - math.floor(math.log2(larger))
+    a, b = (round(math.ldexp(float(ratio), shift)) for ratio in ratios)
+    return FixedAdd(a, b, shift)
 
 
 def requantize_multiplier(

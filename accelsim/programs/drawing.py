@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accelsim.simulate.memory import Memory, new_memory
 from accelsim.spec.config import Config
@@ -31,17 +32,33 @@ def random_memory(rng: np.random.Generator, config: Config) -> Memory:
 def put_parameters(
     rng: np.random.Generator, memory: Memory, v: Values, kinds: str, spread: float
 ) -> None:
-    """Parameter rows of every block: `i` an int32 bias, `f` a positive float around `spread`."""
+    """Parameter rows of every block: `i` an int32 bias, `f` a positive float around `spread`.
+
+    `m` is a multiplier of a fixed-point sum, `s` its shift, usual ones four times out of five.
+    """
     for block in range(v["blocks"]):
         for row, kind in enumerate(kinds):
             at = v["par_base"] + block * v["par_stride"] + row
             words = memory.par_words[at]
             if kind == "i":
                 words[...] = rng.integers(-(1 << 20), 1 << 20, words.shape)
+            elif kind in "ms":
+                words[...] = fixed_words(rng, kind, words.shape)
             else:
                 words[...] = (
                     np.exp(rng.normal(0, 1.5, words.shape)).astype(np.float32) * np.float32(spread)
                 ).view(np.int32)
+
+
+def fixed_words(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Multipliers (many powers of two, which make ties) or shifts; any word one time in five."""
+    if kind == "m":
+        usual = rng.integers(0, (1 << 22) + 1, shape)
+        usual = np.where(rng.random(shape) < 0.5, 1 << rng.integers(12, 23, shape), usual)
+    else:
+        usual = rng.integers(13, 32, shape)
+    wild = rng.integers(-(1 << 31), 1 << 31, shape)
+    return np.where(rng.random(shape) < 0.8, usual, wild)
 
 
 def window(rng: np.random.Generator, blocks: int) -> Values:
@@ -161,6 +178,7 @@ def add(rng: np.random.Generator, config: Config) -> Values:
         "tail": int(rng.integers(1, config.lanes + 1)),
         "a_zero_point": int(rng.integers(-128, 128)),
         "b_zero_point": int(rng.integers(-128, 128)),
+        "mode": int(rng.integers(2)),
     }
     for name, base in (("a", 0), ("b", 90)):
         v[f"{name}_base"] = int(rng.integers(base, base + 20))

@@ -13,7 +13,10 @@ Values = dict[str, int]
 
 
 def random_parameters(rng: np.random.Generator, config: Config) -> NDArray[np.uint32]:
-    """Words that are legal multipliers (so biases are wild): usual, powers of two, far out."""
+    """Words that are legal multipliers (so biases are wild): usual, powers of two, far out.
+
+    As words of a fixed-point sum they are arbitrary in all bits that count there.
+    """
     shape = (config.par_rows, config.lanes)
     exponent = np.select(
         [rng.random(shape) < 0.7, rng.random(shape) < 0.5],
@@ -21,6 +24,8 @@ def random_parameters(rng: np.random.Generator, config: Config) -> NDArray[np.ui
         rng.integers(-100, 100, shape),
     )
     fraction = rng.integers(0, 1 << 23, shape) * (rng.random(shape) < 0.8)
+    zeros = rng.integers(0, 23, shape) * (rng.random(shape) < 0.3)  # low bits: ties
+    fraction = fraction >> zeros << zeros
     return ((exponent + 127) << 23 | fraction).astype(np.uint32)
 
 
@@ -85,7 +90,7 @@ def random_add(rng: np.random.Generator, config: Config) -> Values:
     """An ADD, legal or not."""
     operands = {**strides(rng, "a", config.act_rows), **strides(rng, "b", config.act_rows)}
     points = {f"{x}_zero_point": int(rng.integers(-128, 128)) for x in "ab"}
-    return {**common(rng, config), **operands, **points}
+    return {**common(rng, config), **operands, **points, "mode": int(rng.integers(2))}
 
 
 MAKERS: dict[str, Callable[[np.random.Generator, Config], Values]] = {

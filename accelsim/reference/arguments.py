@@ -7,11 +7,11 @@ What comes in: a `Network`, a layer and its `Kernel`. What goes out: NumPy array
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from accelsim.errors import ModelError
 from accelsim.reference.derive import affine_parameters, clamp_of, mean_multiplier
 from accelsim.reference.network import Affine, Network, Pool, ReferenceLayer
 
@@ -52,9 +52,7 @@ def arguments_of(network: Network, layer: ReferenceLayer, kind: str) -> dict[str
         f"zero_point_{side}": source.zero_point for side, source in enumerate(sources)
     }
     if kind == "add_qnnpack":
-        shift, factors = qnnpack_add_factors(
-            layer.name, sources[0].scale, sources[1].scale, output.scale
-        )
+        shift, factors = qnnpack_add_factors([s.scale for s in sources], output.scale)
         steps = {"shift": shift, "mask": (1 << shift) - 1, "half": ((1 << shift) - 1) >> 1}
         ends = {"zero_point": clamp.zero_point, "low": clamp.low, "high": clamp.high}
         named = {f"multiplier_{side}": factor for side, factor in enumerate(factors)}
@@ -69,17 +67,26 @@ def _centred(core: Affine) -> np.ndarray:
     return (core.weight.astype(np.int32) - zero_point).astype(np.int16)
 
 
-def qnnpack_add_factors(
-    name: str, a_scale: np.float32, b_scale: np.float32, output_scale: np.float32
-) -> tuple[int, tuple[int, int]]:
-    """(shift, integer multipliers of 22 bits) with which qnnpack adds.
+def qnnpack_adds(scales: Sequence[np.float32], output_scale: np.float32) -> bool:
+    """Whether PyTorch's kernel is defined: it refuses ratios outside [2^-14, 2^8).
 
-    `ModelError` where a ratio of scales lies outside [2^-14, 2^8), which qnnpack refuses.
+    If both are below 2^-10 it shifts by more than 31 places, which C does not define.
     """
-    ratios = [np.float32(scale) / np.float32(output_scale) for scale in (a_scale, b_scale)]
-    if not all(2.0**-14 <= ratio < 2.0**8 for ratio in ratios):
-        raise ModelError(f"layer '{name}': qnnpack cannot add with scale ratios {ratios}")
+    ratios = _ratios(scales, output_scale)
+    in_range = all(2.0**-14 <= ratio < 2.0**8 for ratio in ratios)
+    return bool(in_range and max(ratios) >= 2.0**-10)
+
+
+def qnnpack_add_factors(
+    scales: Sequence[np.float32], output_scale: np.float32
+) -> tuple[int, tuple[int, int]]:
+    """(shift, integer multipliers of 22 bits) with which qnnpack adds where it is defined."""
+    ratios = _ratios(scales, output_scale)
     exponent = math.frexp(float(max(ratios)))[1] - 1
     shift = 21 - exponent
     first, second = (int(np.rint(ratio * np.float32(2.0**shift))) for ratio in ratios)
     return shift, (first, second)
+
+
+def _ratios(scales: Sequence[np.float32], output_scale: np.float32) -> list[np.float32]:
+    return [np.float32(scale) / np.float32(output_scale) for scale in scales]

@@ -16,12 +16,12 @@ from tvm import relax
 
 from accelsim.artifacts import I8, QuantizedModel
 from accelsim.errors import InputError
-from accelsim.reference.arguments import ADD_RULES, arguments_of
+from accelsim.reference.arguments import ADD_RULES, arguments_of, qnnpack_adds
 from accelsim.reference.boundary import dequantize_outputs, quantize_inputs
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import read_network
 from accelsim.reference.kernels import Kernel, emit_kernel, kernel_of, parameters_of
-from accelsim.reference.network import Network, ReferenceLayer
+from accelsim.reference.network import Add, Network, ReferenceLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,18 @@ class Reference:
         return dequantize_outputs(self.network, values)
 
 
-def build(quantized: QuantizedModel, *, add_rule: str = "fp32", optimization: int = 3) -> Reference:
+def build(
+    quantized: QuantizedModel, *, add_rule: str | None = None, optimization: int = 3
+) -> Reference:
     """Read the QDQ module and compile every distinct layer for the CPU.
 
     `optimization` is LLVM's level: 0 compiles several times faster and runs slower.
 
-    `add_rule`: "fp32" rounds each operation to float32; "qnnpack" is the fixed-point sum of
-    PyTorch's kernel. `ModelError` names a layer that has no integer definition.
+    `add_rule` takes the place of the model's own: "fp32" rounds each operation to float32;
+    "qnnpack" is the fixed-point sum of PyTorch's kernel, and fp32 for scales with which that
+    kernel is not defined. `ModelError` names a layer that has no integer definition.
     """
+    add_rule = quantized.add_rule if add_rule is None else add_rule
     if add_rule not in ADD_RULES:
         raise InputError(f"add rule '{add_rule}' is unknown: choose from {', '.join(ADD_RULES)}")
     return build_network(read_network(quantized.qdq), add_rule, optimization)
@@ -121,6 +125,9 @@ def build_network(network: Network, add_rule: str = "fp32", optimization: int = 
 def _kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> Kernel:
     source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
     same = source.scale == output.scale and source.zero_point == output.zero_point
+    if add_rule == "qnnpack" and isinstance(layer.core, Add):
+        scales = [network.tensors[name].scale for name in layer.inputs]
+        add_rule = add_rule if qnnpack_adds(scales, output.scale) else "fp32"
     return kernel_of(layer, output.shape, add_rule, same)
 
 

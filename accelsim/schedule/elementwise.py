@@ -9,6 +9,7 @@ import numpy as np
 from accelsim.artifacts import Access, Add, Layer, Step, TensorExtent
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Box, Builder, Unit, load_box, spans, store_box, tail
+from accelsim.spec.arithmetic import ADD_MODES
 
 MAX_PIXELS = 4095
 
@@ -44,6 +45,15 @@ def _flat(tensor: TensorExtent) -> TensorExtent:
     return replace(tensor, shape=(1, 1, n * h * w, c))
 
 
+def _parameter_rows(add: Add, lanes: int) -> bytes:
+    """Three rows that all blocks share: scales (float32), or multipliers and shift (int32)."""
+    if add.fixed:
+        words = (add.fixed.a_multiplier, add.fixed.b_multiplier, add.fixed.shift)
+        return np.repeat(np.array(words, "<i4"), lanes).tobytes()
+    scales = np.array([add.a_scale, add.b_scale, add.inverse_output_scale], "<f4")
+    return np.repeat(scales, lanes).tobytes()
+
+
 def _tile(
     builder: Builder,
     index: int,
@@ -60,8 +70,7 @@ def _tile(
     b_base = a_base + half
     unit.inputs.append(load_box(builder, a, box, a_base, index, tile))
     unit.inputs.append(load_box(builder, b, box, b_base, index, tile))
-    scales = np.array([add.a_scale, add.b_scale, add.inverse_output_scale], "<f4")
-    par_base = builder.load_params((index,), np.repeat(scales, lanes).tobytes(), unit, tile)
+    par_base = builder.load_params((index,), _parameter_rows(add, lanes), unit, tile)
     dst_base, _ = builder.outputs.take(None)
     _, width, blocks = box.shape
     strides = {
@@ -80,6 +89,7 @@ def _tile(
         "tail": tail(target.shape[3], box.blocks, lanes),
         "a_zero_point": add.a_zero_point,
         "b_zero_point": add.b_zero_point,
+        "mode": ADD_MODES.index("fixed" if add.fixed else "fp32"),
         "par_base": par_base,
         "zero_point": add.zero_point,
         "clamp_min": add.clamp_min,

@@ -16,7 +16,7 @@ import numpy as np
 from accelsim.errors import InputError
 from accelsim.simulate.decoded import Op, engines_of
 from accelsim.simulate.vector import Rounding
-from accelsim.spec.arithmetic import I64, saturate32
+from accelsim.spec.arithmetic import FIXED_SHIFT_MAX, I64, add_fixed, saturate32
 from accelsim.spec.config import ENGINES, Config
 from accelsim.spec.encoding import extent_end, extent_limit
 from accelsim.spec.isa import BY_NAME
@@ -157,8 +157,14 @@ def _add_cut(a: Any, b: Any, a_scale: Any, b_scale: Any, inverse: Any) -> I64:
     return _cut(total * inverse)
 
 
+def _add_fixed_cut(a: Any, b: Any, a_multiplier: Any, b_multiplier: Any, shift: Any) -> I64:
+    total = add_fixed(a, b, a_multiplier, b_multiplier, np.zeros_like(shift))
+    whole: I64 = np.sign(total) * (np.abs(total) >> (shift & FIXED_SHIFT_MAX))
+    return whole
+
+
 def rounding(name: str | None, index: int) -> Rounding:
     """How instruction `index` rounds under a bug."""
     if name and name.partition("@")[0] == "vector_rounding" and find(name)[1] in (None, index):
-        return Rounding(_scale_cut, _add_cut)
+        return Rounding(_scale_cut, _add_cut, _add_fixed_cut)
     return Rounding()

@@ -61,10 +61,11 @@ def add_narrow(
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The two scalings of the vector engine; a planted bug replaces them."""
+    """The scalings of the vector engine; a planted bug replaces them."""
 
     scale: Callable[..., NDArray[Any]] = scale_narrow
     add: Callable[..., NDArray[Any]] = add_narrow
+    add_fixed: Callable[..., NDArray[Any]] = arithmetic.add_fixed
 
 
 def parameters(memory: Memory, v: Mapping[str, int], rows: int) -> I32:
@@ -130,7 +131,10 @@ def pool(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated:
 
 
 def add(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated:
-    """add: clamp(round(((a - za)·sa + (b - zb)·sb)·inv) + zero_point), float32 throughout."""
+    """add: clamp(round(((a - za)·sa + (b - zb)·sb)·inv) + zero_point), float32 throughout.
+
+    In mode fixed the sum of integer products, divided by a power of two.
+    """
     counts = (v["blocks"], v["out_h"], v["out_w"])
 
     def operand(name: str) -> NDArray[np.int16]:
@@ -138,6 +142,10 @@ def add(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated:
         rows = rows_view(memory.act, v[f"{name}_base"], counts, strides, memory.lanes)
         return rows.astype(np.int16) - np.int16(v[f"{name}_zero_point"])
 
-    scales = parameters(memory, v, 3).view(np.float32)
-    scaled = rounding.add(operand("a"), operand("b"), scales[0], scales[1], scales[2])
+    words = parameters(memory, v, 3)
+    if arithmetic.ADD_MODES[v["mode"]] == "fixed":
+        scaled = rounding.add_fixed(operand("a"), operand("b"), words[0], words[1], words[2])
+    else:
+        scales = words.view(np.float32)
+        scaled = rounding.add(operand("a"), operand("b"), scales[0], scales[1], scales[2])
     return _write(memory, v, scaled + v["zero_point"])

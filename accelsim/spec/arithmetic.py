@@ -10,6 +10,8 @@ tflite     saturating rounding doubling high multiply, then rounding divide by a
 half_up    one exact 64-bit product, rounded once, ties up
 half_even  the same product, ties to even
 half_away  division by a count, ties away from zero
+fixed      of sums only: two exact integer products, their sum divided once by a power of two, ties
+           away from zero
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 # overflows before it is rounded to an integer that saturates.
 MULTIPLIER_MIN, MULTIPLIER_MAX = np.float32(2.0**-100), np.float32(2.0**100)
 MODES = ("fp32", "tflite", "half_up", "half_even", "half_away")
+ADD_MODES = ("fp32", "fixed")  # by number in the instruction
+# With multipliers up to 2^22 the sum of two products of 9-bit operands cannot leave int32:
+# 2·255·2^22 < 2^31. The hardware reads one bit more than 2^22 - 1 needs, and wraps beyond.
+FIXED_MULTIPLIER_BITS, FIXED_SHIFT_BITS = 23, 5
+FIXED_MULTIPLIER_MAX, FIXED_SHIFT_MAX = 1 << 22, 31
 
 
 def legal_multiplier(multiplier: NDArray[np.float32] | np.float32) -> bool:
@@ -55,6 +62,32 @@ def add_fp32(
     left = a.astype(np.float32) * a_scale.astype(np.float32)
     right = b.astype(np.float32) * b_scale.astype(np.float32)
     return round_float((left + right) * inverse_scale.astype(np.float32))
+
+
+def add_fixed(
+    a: NDArray[np.integer],
+    b: NDArray[np.integer],
+    a_multiplier: NDArray[np.integer],
+    b_multiplier: NDArray[np.integer],
+    shift: NDArray[np.integer],
+) -> I64:
+    """(a·ma + b·mb) / 2^shift, a and b without zero points, ties away from zero.
+
+    Defined for all parameter words: of multipliers the low FIXED_MULTIPLIER_BITS count, of the
+    shift the low FIXED_SHIFT_BITS; the sum wraps modulo 2^32, which multipliers up to
+    FIXED_MULTIPLIER_MAX never reach.
+    """
+    left = a.astype(np.int64) * _low(a_multiplier, FIXED_MULTIPLIER_BITS)
+    right = b.astype(np.int64) * _low(b_multiplier, FIXED_MULTIPLIER_BITS)
+    total = ((left + right - INT32_MIN) & 0xFFFFFFFF) + INT32_MIN
+    places = _low(shift, FIXED_SHIFT_BITS)
+    half = (np.int64(1) << places) >> 1
+    # A negative tie needs one less than a half to go down, away from zero.
+    return (total + half - ((total < 0) & (half > 0))) >> places
+
+
+def _low(words: NDArray[np.integer], bits: int) -> I64:
+    return np.asarray(words).astype(np.int64) & ((1 << bits) - 1)
 
 
 def finish(scaled: I64, zero_point: int, clamp_min: int, clamp_max: int) -> NDArray[np.int8]:

@@ -135,6 +135,7 @@ _OUT = (
     _f("clamp_max", 8, "upper limit, applied last", signed=True),
 )
 _MODE = _f("mode", 3, "rounding mode: 0 fp32; the others are not built", maximum=0)
+_ADD_MODE = _f("mode", 3, "rounding mode: 0 fp32, 1 fixed; the others are not built", maximum=1)
 
 
 def _tail(block: str, effect: str) -> Field:
@@ -339,9 +340,10 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "add",
         8,
         VECTOR,
-        "Elementwise sum of two activation tensors with two scales: "
-        "clamp(round(((a - a_zero_point)·sa + (b - b_zero_point)·sb)·inv) + zero_point), every "
-        "operation rounded to float32. Parameter rows of a block: sa, sb, inv (float32).",
+        "Elementwise sum of two activation tensors without their zero points: clamp(round(x) + "
+        "zero_point). In mode fp32 x = (a·sa + b·sb)·inv, every operation rounded to float32; "
+        "parameter rows of a block: sa, sb, inv. In mode fixed x = (a·ma + b·mb) / 2^shift, the "
+        "sum modulo 2^32, ties away from 0; rows: ma, mb (bits 22:0, unsigned), shift (bits 4:0).",
         (
             *HEADER,
             _f("a_base", 16, "activation row of the first operand"),
@@ -359,7 +361,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
             _f("a_zero_point", 8, "subtracted from the first operand", signed=True),
             _f("b_zero_point", 8, "subtracted from the second operand", signed=True),
             *_DST,
-            _MODE,
+            _ADD_MODE,
             *_OUT,
         ),
         (

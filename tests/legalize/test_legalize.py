@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import tvm
 from torch import nn
 from tvm import ir, relax, tirx
 from tvm.ir.expr import GenericConst
 
-from accelsim.artifacts import Conv2d
+from accelsim.artifacts import Add, Conv2d
 from accelsim.errors import ModelError
 from accelsim.legalize import Legalized, legalize, legalize_module
 from accelsim.legalize.form import decode, operator_name
@@ -24,6 +26,7 @@ from tests.legalize.networks import (
     quantized,
     torch_output,
 )
+from tests.reference import qnnpack
 
 PER_CHANNEL = ("conv", "depthwise conv", "grouped conv", "flattened map")
 
@@ -84,6 +87,43 @@ def test_relu6_becomes_the_clamp_of_its_producer() -> None:
 def test_clamp_of_a_tensor_with_two_readers_is_a_layer_of_its_own() -> None:
     legalized = legalize(quantized(ClampWithTwoReaders(), (1, 3, 7, 7)))
     assert [op for op, _ in operators(legalized)] == ["conv2d", "clip", "add"]
+
+
+def test_sums_take_the_rule_of_the_model() -> None:
+    model = quantized(Residual(), (1, 3, 8, 8))
+    assert model.add_rule == "qnnpack"
+    for rule in ("qnnpack", "fp32"):
+        legalized = legalize(replace(model, add_rule=rule))
+        (call,) = (call for op, call in operators(legalized) if op == "add")
+        add = decode("add", constants(call)).compute
+        assert isinstance(add, Add)
+        assert (add.fixed is not None) == (rule == "qnnpack")
+
+
+@pytest.mark.parametrize("rule", ["qnnpack", "fp32"])
+@pytest.mark.parametrize(("a_ratio", "b_ratio"), [(0.5, 0.25), (0.5, 0.5), (0.75, 1.5), (0.7, 1.1)])
+def test_every_sum_of_two_bytes_rounds_as_its_rule_says(
+    a_ratio: float, b_ratio: float, rule: str
+) -> None:
+    """All pairs of operands; the first three ratios make many ties."""
+    module = _sum_network(np.float32([0.3 * a_ratio, 0.3 * b_ratio, 0.3]))
+    legalized = legalize_module(module, add_rule=rule)
+    assert [op for op, _ in operators(legalized)] == ["add"]
+    grids = [g.reshape(1, 256, 16, 16) for g in np.meshgrid(range(256), range(256))]
+    scales = np.float32([0.3 * a_ratio, 0.3 * b_ratio])
+    reals = [(g - 77).astype(np.float32) * s for g, s in zip(grids, scales, strict=True)]
+    machine = relax.VirtualMachine(relax.build(legalized.module, target="llvm"), tvm.cpu())
+    result = machine["main"](*[tvm.runtime.tensor(x) for x in reals])
+    if rule == "qnnpack":
+        tensors = [
+            qnnpack.tensor(g.astype(np.uint8), s, 77) for g, s in zip(grids, scales, strict=True)
+        ]
+        expected = qnnpack.add(*tensors, np.float32(0.3), 90)
+    else:
+        total = (reals[0] + reals[1]) * (np.float32(1) / np.float32(0.3))
+        expected = np.clip(np.rint(total) + 90, 0, 255)
+    floats = (np.asarray(expected, np.int64) - 90).astype(np.float32) * np.float32(0.3)
+    np.testing.assert_array_equal(result.numpy(), floats)
 
 
 def test_unknown_operator_stays_on_the_host_with_a_reason() -> None:
@@ -158,6 +198,25 @@ def test_sixteen_bit_activations_are_an_error_that_names_the_layer() -> None:
         builder.emit_func_output(y)
     with pytest.raises(ModelError, match="'wide' is quantized to int16"):
         legalize_module(builder.get())
+
+
+def _sum_network(scales: np.ndarray) -> Any:
+    """quantize twice with zero point 77, add, quantize with zero point 90, all uint8."""
+    builder = relax.BlockBuilder()
+    parameters = [relax.Var(n, relax.TensorType([1, 256, 16, 16], "float32")) for n in "ab"]
+    with builder.function("main", parameters):
+        with builder.dataflow():
+            reals = []
+            for parameter, scale in zip(parameters, scales[:2], strict=True):
+                level = relax.const(scale, "float32"), relax.const(77, "int32")
+                q = builder.emit(relax.op.quantize(parameter, *level, 0, "uint8"))
+                reals.append(builder.emit(relax.op.dequantize(q, *level, 0)))
+            level = relax.const(scales[2], "float32"), relax.const(90, "int32")
+            total = builder.emit(relax.op.add(*reals))
+            q = builder.emit(relax.op.quantize(total, *level, 0, "uint8"))
+            result = builder.emit_output(relax.op.dequantize(q, *level, 0))
+        builder.emit_func_output(result)
+    return builder.get()
 
 
 def _narrow_network(weight: np.ndarray) -> Any:

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from accelsim.artifacts import FixedAdd
 from accelsim.legalize.qnnpack import (
     clamp_limits,
+    fixed_add,
     integer_bias,
     reason_accumulator_overflows,
     reason_multiplier_unusable,
     requantize_multiplier,
 )
+from tests.reference import qnnpack
 
 
 def scales(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -44,6 +47,55 @@ def test_requantize_multiplier_gives_what_dequantize_and_quantize_give(seed: int
             centred = values.astype(np.float32) - np.float32(zero_point)
             np.testing.assert_array_equal(np.rint(centred * multiplier), expected.numpy())
     assert found >= 195
+
+
+def fixed_sum_differences(scales: np.ndarray, zero_points: tuple[int, int, int]) -> int:
+    """Of all pairs of operands, how many sums differ from those of PyTorch's kernel."""
+    a, b = (grid.astype(np.uint8) for grid in np.meshgrid(range(256), range(256)))
+    pairs = zip((a, b), scales[:2], zero_points[:2], strict=True)
+    tensors = [qnnpack.tensor(x, s, z) for x, s, z in pairs]
+    expected = qnnpack.add(*tensors, scales[2], zero_points[2])
+    fixed = fixed_add(*scales)
+    assert fixed is not None
+    total = (a.astype(np.int64) - zero_points[0]) * fixed.a_multiplier
+    total += (b.astype(np.int64) - zero_points[1]) * fixed.b_multiplier
+    steps = np.copysign(np.floor(np.abs(total) / 2.0**fixed.shift + 0.5), total)
+    return int(np.count_nonzero(np.clip(steps + zero_points[2], 0, 255) != expected))
+
+
+def test_fixed_sums_of_all_pairs_equal_qnnpack_with_random_scales(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for _ in range(24):
+        ratios = 2.0 ** generator.uniform(-9.9, 7.9), 2.0 ** generator.uniform(-13.9, 7.9)
+        output = np.float32(2.0 ** generator.uniform(-8, 4))
+        scales = np.array([*(output * ratio for ratio in ratios), output], np.float32)
+        points = tuple(int(point) for point in generator.integers(0, 256, 3))
+        assert fixed_sum_differences(scales, points) == 0, (scales, points)
+
+
+@pytest.mark.parametrize("a_power", [-10, -1, 0, 7])
+@pytest.mark.parametrize("b_power", [-14, -2, -1, 0, 5])
+def test_fixed_sums_of_all_pairs_equal_qnnpack_where_ties_abound(
+    a_power: int, b_power: int, seed: int
+) -> None:
+    generator = np.random.default_rng([seed, a_power + 20, b_power + 20])
+    output = np.float32(2.0 ** generator.uniform(-8, 4))
+    scales = output * np.float32([2.0**a_power, 2.0**b_power, 1.0])
+    points = tuple(int(point) for point in generator.integers(0, 256, 3))
+    assert fixed_sum_differences(scales, points) == 0
+
+
+def test_ratio_just_below_a_power_of_two_rounds_up_to_a_multiplier_of_23_bits() -> None:
+    below = np.nextafter(np.float32(1), np.float32(0))
+    assert fixed_add(below, below, np.float32(1)) == FixedAdd(1 << 22, 1 << 22, 22)
+    assert fixed_sum_differences(np.array([below, below, 1], np.float32), (0, 255, 128)) == 0
+
+
+@pytest.mark.parametrize("ratios", [(256.0, 1.0), (1.0, 2.0**-15), (2.0**-11, 2.0**-11)])
+def test_ratios_for_which_qnnpack_has_no_sum_have_no_fixed_form(
+    ratios: tuple[float, float],
+) -> None:
+    assert fixed_add(np.float32(ratios[0]), np.float32(ratios[1]), np.float32(1)) is None
 
 
 def test_relu_clamps_at_the_zero_point() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelsim.errors import InputError, ModelError
+from accelsim.errors import InputError
 from accelsim.reference.causes import QNNPACK_ADD, torch_cause
-from accelsim.reference.integer import build_network
 from accelsim.spec import arithmetic
 from tests.reference import qnnpack
 from tests.reference.qdq import op
@@ -95,11 +94,34 @@ def test_every_pair_of_operands_equals_the_specification(case: int, seed: int) -
     np.testing.assert_array_equal(actual, golden.reshape(shape).transpose(0, 2, 3, 1))
 
 
-def test_scale_ratio_that_qnnpack_refuses_is_refused_by_layer_name() -> None:
-    inputs = [Input((1, 2), np.float32(300), 0), Input((1, 2), np.float32(1), 0)]
-    run = layer("sum", inputs, plus, np.float32(1), 0)
-    with pytest.raises(ModelError, match=r"'sum'.*ratios"):
-        build_network(run.network, "qnnpack")
+@pytest.mark.parametrize("ratios", [(300, 1), (2.0**-15, 1), (2.0**-11, 2.0**-11)])
+def test_sum_with_ratios_for_which_qnnpack_is_not_defined_is_fp32(
+    ratios: tuple[float, float], seed: int
+) -> None:
+    inputs = [Input(SHAPE, np.float32(0.1) * np.float32(ratio), 128) for ratio in ratios]
+    run = layer("sum", inputs, plus, np.float32(0.1), 0, "qnnpack")
+    other = layer("sum", inputs, plus, np.float32(0.1), 0, "fp32")
+    given = tuple(qnnpack.nhwc(stored(np.random.default_rng([seed, i]), SHAPE)) for i in range(2))
+    np.testing.assert_array_equal(run.run_layer("sum", given), other.run_layer("sum", given))
+
+
+def test_fixed_point_rule_equals_the_specification_for_every_pair(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    output = np.float32(2.0 ** rng.uniform(-4, -1))
+    scales = [output * np.float32(0.75), output * np.float32(2.0 ** rng.uniform(-6, 0))]
+    shape, zeros = (1, 256, 1, 256), [int(zero) for zero in rng.integers(0, 256, 3)]
+    inputs = [Input(shape, scale, zero) for scale, zero in zip(scales, zeros[:2], strict=True)]
+    run = layer("add", inputs, plus, output, zeros[2], "qnnpack")
+    a, b = (grid.astype(np.int64) for grid in np.meshgrid(range(256), range(256)))
+    actual = run.run_layer(
+        "add", tuple(qnnpack.nhwc(v.reshape(shape).astype(np.uint8)) for v in (a, b))
+    )
+    # The larger ratio lies in [1/2, 1), so that multipliers of 22 bits have 22 below the point.
+    factors = [np.rint(float(s / output) * 2.0**22).astype(np.int64) for s in scales]
+    assert max(scales) / output < 1 and 1 << 21 <= max(factors) <= 1 << 22
+    scaled = arithmetic.add_fixed(a - zeros[0], b - zeros[1], *factors, np.int64(22))
+    golden = arithmetic.finish(scaled, zeros[2] - 128, -128, 127)
+    np.testing.assert_array_equal(actual, golden.reshape(shape).transpose(0, 2, 3, 1))
 
 
 def test_unknown_add_rule_names_the_choices() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from accelsim.artifacts import (
     Add,
     Conv2d,
+    FixedAdd,
     Layer,
     LayerOp,
     Pool2d,
@@ -46,10 +47,12 @@ def conv(
     )
 
 
-def add(rng: np.random.Generator) -> Add:
+def add(rng: np.random.Generator, fixed: bool = False) -> Add:
+    """A sum in mode fp32, or with `fixed` in that mode, with one multiplier that makes ties."""
     sa, sb = rng.uniform(0.01, 0.1, 2).astype(np.float32)
     inverse = np.float32(1) / np.float32(rng.uniform(0.05, 0.15))
-    return Add(-7, 12, sa, sb, inverse, int(rng.integers(-30, 30)), -128, 127)
+    factors = FixedAdd(1 << 20, int(rng.integers(1 << 21, 1 << 22)), 22) if fixed else None
+    return Add(-7, 12, sa, sb, inverse, int(rng.integers(-30, 30)), -128, 127, factors)
 
 
 def pool(

@@ -59,6 +59,14 @@ def conv(x: np.ndarray, c: Conv2d, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def add(a: np.ndarray, b: np.ndarray, p: Add) -> np.ndarray:
+    if p.fixed is not None:
+        factors = (p.fixed.a_multiplier, p.fixed.b_multiplier)
+        total = (a.astype(np.int64) - p.a_zero_point) * factors[0]
+        total += (b.astype(np.int64) - p.b_zero_point) * factors[1]
+        # Sums of at most 31 bits are exact in float64, halves included.
+        real = total / 2.0**p.fixed.shift
+        rounded = np.copysign(np.floor(np.abs(real) + 0.5), real)
+        return np.clip(rounded + p.zero_point, p.clamp_min, p.clamp_max).astype(np.int8)
     left = (a.astype(np.float32) - np.float32(p.a_zero_point)) * p.a_scale
     right = (b.astype(np.float32) - np.float32(p.b_zero_point)) * p.b_scale
     scaled = np.rint((left + right) * p.inverse_output_scale)

@@ -111,8 +111,11 @@ def test_pooling_equals_oracle(case: str, config: Config) -> None:
 
 @pytest.mark.parametrize("config", [EDGE8, BASE16, WIDE32], ids=lambda c: c.name)
 @pytest.mark.parametrize("shape", [(1, 8, 8, 20), (2, 5, 7, 8), (1, 1, 1, 700)], ids=str)
-def test_addition_equals_oracle(shape: tuple[int, int, int, int], config: Config) -> None:
-    check(layers.region(shape, layers.add(np.random.default_rng(3))), config)
+@pytest.mark.parametrize("fixed", [False, True], ids=["fp32", "fixed"])
+def test_addition_equals_oracle(
+    shape: tuple[int, int, int, int], config: Config, fixed: bool
+) -> None:
+    check(layers.region(shape, layers.add(np.random.default_rng(3), fixed)), config)
 
 
 @pytest.mark.parametrize("config", [EDGE8, BASE16, WIDE32], ids=lambda c: c.name)

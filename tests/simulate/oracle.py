@@ -23,6 +23,12 @@ def round_even(x: np.float32) -> int:
     return round(Fraction(float(x)))
 
 
+def round_away(x: int, shift: int) -> int:
+    """x / 2^shift, ties away from zero."""
+    magnitude = int(abs(Fraction(x, 1 << shift)) + Fraction(1, 2))
+    return magnitude if x >= 0 else -magnitude
+
+
 def requantize(acc: int, bias: int, multiplier: np.float32, v: Values) -> int:
     product = np.float32(np.float32(wrap32(acc + bias)) * multiplier)
     return limit(saturate(round_even(product)) + v["zero_point"], v)
@@ -147,8 +153,8 @@ def pool(memory: Memory, v: Values) -> None:
 def add(memory: Memory, v: Values) -> None:
     for at in outputs(memory, v, v["blocks"]):
         block, h, w, lane = at
-        terms = []
-        for row, name in enumerate("ab"):
+        operands = []
+        for name in "ab":
             x = memory.act[
                 v[f"{name}_base"]
                 + h * v[f"{name}_row_stride"]
@@ -156,12 +162,21 @@ def add(memory: Memory, v: Values) -> None:
                 + block * v[f"{name}_block_stride"],
                 lane,
             ]
-            centred = np.float32(int(x) - v[f"{name}_zero_point"])
-            terms.append(centred * as_float(parameter(memory, v, block, row, lane)))
-        total = np.float32(
-            np.float32(terms[0] + terms[1]) * as_float(parameter(memory, v, block, 2, lane))
-        )
-        put_act(memory, v, at, limit(saturate(round_even(total)) + v["zero_point"], v))
+            operands.append(int(x) - v[f"{name}_zero_point"])
+        words = [parameter(memory, v, block, row, lane) for row in range(3)]
+        scaled = fixed_sum(operands, words) if v["mode"] else float_sum(operands, words)
+        put_act(memory, v, at, limit(scaled + v["zero_point"], v))
+
+
+def float_sum(operands: list[int], words: list[np.int32]) -> int:
+    terms = [np.float32(x) * as_float(word) for x, word in zip(operands, words[:2], strict=True)]
+    return saturate(round_even(np.float32(np.float32(terms[0] + terms[1]) * as_float(words[2]))))
+
+
+def fixed_sum(operands: list[int], words: list[np.int32]) -> int:
+    factors = [int(word) & 0x7FFFFF for word in words[:2]]
+    total = sum(x * factor for x, factor in zip(operands, factors, strict=True))
+    return round_away(wrap32(total), int(words[2]) & 31)
 
 
 def transfer(memory: Memory, v: Values) -> Iterator[tuple[int, int]]:

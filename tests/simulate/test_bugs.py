@@ -27,7 +27,7 @@ def everything():
     return [
         ("load", fill),
         ("load", {"memory": 1, "base_reg": 1, "count0": 16, "local_stride0": 1}),
-        ("load", {"memory": 2, "base_reg": 1, "dram_offset": 64, "count0": 20, "local_stride0": 1}),
+        ("load", {"memory": 2, "base_reg": 1, "dram_offset": 64, "count0": 32, "local_stride0": 1}),
         ("load", {**fill, "local_base": BANK, "dram_offset": 20, "give": matrix | vector}),
         ("conv", {**window, "tail": 8, "take": mask("load"), "give": vector}),
         ("dwconv", {**window, "acc_bank": 1, "give": vector}),
@@ -40,7 +40,12 @@ def everything():
         (
             "add",
             {**out, "out_w": 8, "a_col_stride": 1, "b_base": BANK, "b_col_stride": 1}
-            | {"a_zero_point": 2, "b_zero_point": -9, "par_base": 2, "dst_base": 2 * BANK + 30}
+            | {"a_zero_point": 2, "b_zero_point": -9, "par_base": 2, "dst_base": 2 * BANK + 30},
+        ),
+        (
+            "add",
+            {**out, "out_w": 8, "a_col_stride": 1, "b_base": BANK, "b_col_stride": 1}
+            | {"mode": 1, "par_base": 5, "dst_base": 2 * BANK + 40}
             | TO_STORE,
         ),
         *(
@@ -50,7 +55,7 @@ def everything():
                 | {"count0": 8, "local_stride0": 1}
                 | ({"take": vector} if i == 0 else {}),
             )
-            for i in range(4)
+            for i in range(5)
         ),
         ("end", {}),
     ]
@@ -70,9 +75,10 @@ def steps():
 
 def given():
     made = launch(EDGE, steps(), cycle_limit=20_000)
-    rows = made.dram[1][64 * 8 : 84 * 8].view(np.float32).reshape(5, 8)
+    rows = made.dram[1][64 * 8 : 96 * 8].view(np.float32).reshape(8, 8)
     rows[1] = np.geomspace(0.001, 0.5, 8)  # multipliers
-    rows[2:] = np.array([0.5, 0.7, 1.1])[:, None]  # the scales of add
+    rows[2:5] = np.array([0.5, 0.7, 1.1])[:, None]  # the scales of add
+    rows[5:] = np.array([1 << 20, 3 << 19, 21], np.int32).view(np.float32)[:, None]  # a half, ¾
     return made
 
 
@@ -92,12 +98,19 @@ def test_every_engine_and_every_kind_has_a_bug():
 
 def test_a_bug_can_be_planted_in_one_instruction():
     right = Simulator(EDGE).run(given())
-    wrong = Simulator(EDGE, bug="store_count@11").run(given())
+    wrong = Simulator(EDGE, bug="store_count@12").run(given())
     changed = np.flatnonzero(right.dram[3] != wrong.dram[3]) // EDGE.lanes
     assert set(changed) == {1 + 10 + 7}
     other = Simulator(EDGE, bug="vector_rounding@6").run(given())
     changed = np.flatnonzero(right.dram[3] != other.dram[3]) // EDGE.lanes
     assert len(changed) and set(changed) <= set(range(1, 9))
+
+
+def test_planted_rounding_reaches_the_fixed_point_sum():
+    right = Simulator(EDGE).run(given())
+    wrong = Simulator(EDGE, bug="vector_rounding@10").run(given())
+    changed = np.flatnonzero(right.dram[3] != wrong.dram[3]) // EDGE.lanes
+    assert len(changed) and set(changed) <= set(range(41, 49))
 
 
 def test_digests_show_the_instruction_with_the_bug_first():

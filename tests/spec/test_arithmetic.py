@@ -68,6 +68,56 @@ def test_add_rounds_both_products_their_sum_and_the_result() -> None:
     ]
 
 
+def away(x: Fraction) -> int:
+    magnitude = (abs(x) + Fraction(1, 2)).__floor__()
+    return magnitude if x >= 0 else -magnitude
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2, 13, 21, 22, 30, 31])
+@pytest.mark.parametrize("b_multiplier", [0, 1, (1 << 21) + 12345, 1 << 22])
+def test_fixed_sum_is_the_exact_quotient_with_ties_away(shift: int, b_multiplier: int) -> None:
+    x, y = np.meshgrid(np.arange(-255, 256, 6), np.arange(-255, 256, 5))
+    x, y = np.append(x, [255, -255]), np.append(y, [255, -255])
+    ma, mb = np.int32(1 << 22), np.int32(b_multiplier)
+    expected = [
+        away(Fraction(int(p) * int(ma) + int(q) * int(mb), 1 << shift))
+        for p, q in zip(x, y, strict=True)
+    ]
+    assert a.add_fixed(x, y, ma, mb, np.int32(shift)).tolist() == expected
+
+
+def test_multipliers_up_to_their_limit_cannot_leave_int32() -> None:
+    assert 2 * 255 * a.FIXED_MULTIPLIER_MAX <= a.INT32_MAX
+    assert a.FIXED_MULTIPLIER_MAX < 1 << a.FIXED_MULTIPLIER_BITS
+    assert a.FIXED_SHIFT_MAX == (1 << a.FIXED_SHIFT_BITS) - 1
+
+
+@pytest.mark.parametrize("shift", range(1, 31))
+def test_every_tie_of_a_fixed_sum_and_its_neighbours_round_away_from_zero(shift: int) -> None:
+    """The first operand makes an odd number of halves, the second is what is beside them."""
+    steps = max(0, shift - 23)  # what a multiplier of 2^22 leaves to the operand
+    ma, mb = np.int32(1 << (shift - 1 - steps)), np.int32(1)
+    odd = np.arange(-255, 256, 2)
+    x, y = np.meshgrid(odd[np.abs(odd) << steps <= 255] << steps, [-1, 0, 1])
+    pairs = zip(x.ravel().tolist(), y.ravel().tolist(), strict=True)
+    expected = [away(Fraction(p * int(ma) + q, 1 << shift)) for p, q in pairs]
+    assert a.add_fixed(x.ravel(), y.ravel(), ma, mb, np.int32(shift)).tolist() == expected
+
+
+def test_fixed_sum_is_defined_for_every_parameter_word() -> None:
+    x, y = RNG.integers(-255, 256, (2, 5000))
+    ma, mb, shift = RNG.integers(a.INT32_MIN, a.INT32_MAX + 1, (3, 5000))
+
+    def exact(p: int, q: int, left: int, right: int, places: int) -> int:
+        total = p * (left % (1 << 23)) + q * (right % (1 << 23))
+        wrapped = (total + (1 << 31)) % (1 << 32) - (1 << 31)
+        return away(Fraction(wrapped, 1 << places % 32))
+
+    rows = zip(*(v.tolist() for v in (x, y, ma, mb, shift)), strict=True)
+    words = (ma.astype(np.int32), mb.astype(np.int32), shift.astype(np.int32))
+    assert a.add_fixed(x, y, *words).tolist() == [exact(*row) for row in rows]
+
+
 @pytest.mark.parametrize("shift", [-31, -7, -1, 0, 3, 30])
 @pytest.mark.parametrize("mantissa", [1 << 30, (1 << 31) - 1, 1518500250])
 def test_single_rounding_modes_equal_the_rounded_real_product(mantissa: int, shift: int) -> None:
@@ -87,10 +137,6 @@ def test_single_rounding_refuses_shifts_that_it_cannot_express() -> None:
 @pytest.mark.parametrize("shift", [-31, -12, -1, 0, 2])
 def test_tflite_rounds_twice_each_time_half_away(shift: int) -> None:
     mantissa = 1518500250
-
-    def away(x: Fraction) -> int:
-        magnitude = (abs(x) + Fraction(1, 2)).__floor__()
-        return magnitude if x >= 0 else -magnitude
 
     def half_up_except_ties_down(x: Fraction) -> int:
         """The high multiply rounds negative ties towards zero's other side: floor(x + ½) of |x|."""

@@ -22,6 +22,7 @@ PARTS = (
     "npu_fp_mul.sv",
     "npu_fp_add.sv",
     "npu_fp_round.sv",
+    "npu_divide_pow2.sv",
     "npu_vector_pkg.sv",
     "npu_vector_decode.sv",
     "npu_vector_walk.sv",

@@ -109,13 +109,29 @@ def add(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
     """One row of an ADD before the clamp."""
     block, h, w = at
 
-    def operand(x: str, scale: NDArray[np.uint32]) -> F32:
+    def operand(x: str) -> I64:
         row = v[f"{x}_base"] + h * v[f"{x}_row_stride"] + w * v[f"{x}_col_stride"]
         element = m.act[row + block * v[f"{x}_block_stride"]].astype(np.int64)
-        return (element - v[f"{x}_zero_point"]).astype(np.float32) * scale.view(np.float32)
+        return element - v[f"{x}_zero_point"]
 
-    total = operand("a", par[0]) + operand("b", par[1])
+    a, b = operand("a"), operand("b")
+    if v["mode"]:
+        return fixed_sum(a, b, par) + v["zero_point"]
+    total = a.astype(np.float32) * par[0].view(np.float32)
+    total += b.astype(np.float32) * par[1].view(np.float32)
     return saturate(total * par[2].view(np.float32)) + v["zero_point"]
+
+
+def fixed_sum(a: I64, b: I64, par: NDArray[np.uint32]) -> I64:
+    """(a·ma + b·mb modulo 2^32) / 2^shift with ties away from zero, in Python's integers."""
+    result = []
+    for x, y, left, right, shift in zip(a, b, par[0], par[1], par[2], strict=True):
+        total = int(x) * (int(left) % (1 << 23)) + int(y) * (int(right) % (1 << 23))
+        total = (total + (1 << 31)) % (1 << 32) - (1 << 31)
+        divisor = 1 << int(shift) % 32
+        magnitude = (2 * abs(total) + divisor) // (2 * divisor)
+        result.append(magnitude if total >= 0 else -magnitude)
+    return np.array(result, dtype=np.int64)
 
 
 SOURCES: dict[str, Callable[..., I64]] = {"drain": drain, "pool": pool, "add": add}

@@ -109,12 +109,6 @@ def vectors(session: nox.Session) -> None:
 
 
 @shared
-def mutation(session: nox.Session) -> None:
-    """Plant bugs in the RTL, one at a time, and count how many a comparison catches."""
-    python(session, "-m", "accelsim.mutate", *session.posargs)
-
-
-@shared
 def bench(session: nox.Session) -> None:
     """Print simulated cycles, utilization and simulation speed for real networks' layers."""
     python(session, "-m", "bench", *session.posargs)

@@ -80,21 +80,23 @@ def run_whole(
         def observe(launch: Launch, result: RunResult, name: str = name) -> None:
             whole.runs.setdefault(launch.program.symbol, {})[name] = result
 
-        reached: list[Program] = []
+        where: list[str] = []  # exceptions come through TVM without their attributes
 
         def launch(
-            given: Launch, backend: Backend = backend, reached: list[Program] = reached
+            given: Launch, backend: Backend = backend, where: list[str] = where
         ) -> RunResult:
-            reached.append(given.program)
-            return backend(given)
+            try:
+                return backend(given)
+            except BROKEN as error:
+                where.append(unfinished(given.program, getattr(error, "instruction", None)))
+                raise
 
         set_backend(launch, observe=True, observer=observe)
         try:
             library.run(inputs)
         except BROKEN as error:
-            index = getattr(error, "instruction", None)
-            where = unfinished(reached[-1], index) if reached else ""
-            whole.failures[name] = f"{name} did not finish the whole network: {error}{where}"
+            place = "".join(where[-1:])
+            whole.failures[name] = f"{name} did not finish the whole network: {error}{place}"
     return whole
 
 

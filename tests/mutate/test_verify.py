@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from accelsim.artifacts import Comparison
-from accelsim.cli import main
 from accelsim.codegen import compile_model
 from accelsim.compare import failing
 from accelsim.cosim.session import Cosim
@@ -31,6 +30,7 @@ from accelsim.verify.inputs import choose_input
 from accelsim.verify.layers import LayerCheck, check_layer, run_whole
 from accelsim.verify.library import Library
 from accelsim.verify.verification import Verification
+from tests.cli.invocation import invoke
 from tests.verify import tiny
 
 pytestmark = [pytest.mark.rtl, pytest.mark.timeout(900)]  # the fixture builds the mutants
@@ -132,8 +132,9 @@ def test_the_command_line_fails_with_a_planted_bug_and_names_where(
 ) -> None:
     bug = "vector_rounding" if backend == "sim" else str(planted(bench, seed).number)
     out = tmp_path / "run"
-    arguments = ["-q", "verify", MODEL, "--config", "edge8", "--out", str(out)]
-    assert main([*arguments, f"--{backend}-bug", bug, "--no-stalls"]) == 1
+    plant = (f"--{backend}-bug", bug)
+    result = invoke(tmp_path, "verify", MODEL, "--config", "edge8", "--out", str(out), *plant)
+    assert result.code == 1, result.err
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     assert report["status"] == "failed"
     wrong = [

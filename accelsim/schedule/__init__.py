@@ -23,6 +23,7 @@ from accelsim.errors import ModelError
 from accelsim.schedule.build import ALIGN_BYTES, Builder, Unit
 from accelsim.schedule.conv import schedule_conv
 from accelsim.schedule.elementwise import schedule_add
+from accelsim.schedule.limits import check_sizes, check_tensors
 from accelsim.schedule.packing import pack_first_layers
 from accelsim.schedule.pool import schedule_pool
 from accelsim.spec.config import Config
@@ -41,6 +42,7 @@ def schedule(region: Region, config: Config) -> Schedule:
 
     Raises ModelError naming the layer that no tiling fits or whose kind is unknown.
     """
+    check_tensors(region, config.lanes)
     region, packed = pack_first_layers(region, config)
     tensors, sizes = place_tensors(region, packed, config)
     builder = Builder(config)
@@ -54,6 +56,9 @@ def schedule(region: Region, config: Config) -> Schedule:
             )
         found = scheduler(builder, index, layer, tensors)
         facts.append({**found, "packed": int(layer.inputs[0] in packed)})
+    named = {"inputs": INPUT_BASE, "outputs": OUTPUT_BASE, "intermediate tensors": ARENA_BASE}
+    totals = {name: sizes[base] for name, base in named.items()}
+    check_sizes(region.symbol, {**totals, "constants": len(builder.constants.data)})
     return Schedule(
         region=region,
         config_name=config.name,

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from accelsim.artifacts import Access, Step, TensorExtent
-from accelsim.errors import ModelError
 from accelsim.spec.config import PAR_BEATS, Config
 from accelsim.spec.isa import WEIGHTS_BASE
 
@@ -123,12 +122,6 @@ class Builder:
 
     def load_params(self, key: Hashable, chunk: bytes, unit: Unit, tile: int) -> int:
         """Parameter row where `chunk` (whole rows) lies for this unit; loads it if need be."""
-        rows = len(chunk) // (PAR_BEATS * self.config.lanes)
-        if rows > self.params.size:
-            raise ModelError(
-                f"{rows} parameter rows do not fit into {self.params.size} (half of par_rows of "
-                f"configuration {self.config.name}); enlarge par_rows"
-            )
         base, missing = self.params.take(key)
         if missing:
             unit.weights.append(self.load_constant(chunk, 2, base * PAR_BEATS, unit.layer, tile))
@@ -187,8 +180,8 @@ def copy_values(
         "count0": count0,
         "count1": count1,
         "count2": count2,
-        "dram_stride1": stride1,
-        "dram_stride2": stride2,
+        "dram_stride1": stride1 if count1 > 1 else 0,
+        "dram_stride2": stride2 if count2 > 1 else 0,
         "local_base": local_base,
         "local_stride0": 1,
         "local_stride1": count0 if count1 > 1 else 0,

@@ -15,8 +15,9 @@ from accelsim.artifacts import Access, Conv2d, Layer, Requantize, Step, TensorEx
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Box, Builder, Unit, dense, load_box, spans, store_box, tail
 from accelsim.schedule.conv_tiling import ConvShape, Tiling, choose
+from accelsim.schedule.limits import check_padding, step
 from accelsim.schedule.window import Axis
-from accelsim.spec.config import DEPTHWISE_TAPS
+from accelsim.spec.config import DEPTHWISE_TAPS, PAR_BEATS
 
 Span = tuple[int, int]
 
@@ -53,6 +54,7 @@ def schedule_conv(
     source, target = tensors[layer.inputs[0]], tensors[layer.output]
     source, target = _flat_if_pointwise(conv, source, target)
     shape = _shape(conv, source, target, builder.config.lanes)
+    check_padding(layer.name, (shape.rows, shape.cols), shape.kernel)
     tiling = choose(shape, builder.config, layer.name)
     job = ConvJob(builder, index, layer, conv, source, target, shape, tiling)
     tile = -1
@@ -186,10 +188,10 @@ def _matrix_step(
         **dense("in", piece.shape),
         "origin_h": shape.rows.origin(out.rows, p.kernel_rows, piece.rows[0]),
         "origin_w": shape.cols.origin(out.cols, p.kernel_cols, piece.cols[0]),
-        "stride_h": conv.stride[0],
-        "stride_w": conv.stride[1],
-        "dilation_h": conv.dilation[0],
-        "dilation_w": conv.dilation[1],
+        "stride_h": step(conv.stride[0]),
+        "stride_w": step(conv.stride[1]),
+        "dilation_h": step(conv.dilation[0]),
+        "dilation_w": step(conv.dilation[1]),
         "kernel_h": p.kernel_rows[1] - p.kernel_rows[0],
         "out_h": height,
         "out_w": width,
@@ -289,7 +291,7 @@ def _drain_and_store(job: ConvJob, unit: Unit, tile: int, out: Box, bank: int) -
     }
     accesses = (
         Access(f"acc{bank}", 0, builder.config.acc_rows, True),
-        Access("par", par_base * 4, (par_base + 2 * blocks) * 4, False),
+        Access("par", par_base * PAR_BEATS, (par_base + 2 * blocks) * PAR_BEATS, False),
         *builder.act(dst_base, out.size, True),
     )
     drain = Step("drain", values, job.index, tile, accesses)

@@ -12,11 +12,10 @@ from itertools import product
 import numpy as np
 
 from accelsim.errors import ModelError
+from accelsim.schedule.limits import MAX_COUNT, largest_kernel, largest_tile
 from accelsim.schedule.window import Axis, tile_sizes
 from accelsim.spec.config import DEPTHWISE_TAPS, Config
 
-MAX_KERNEL = 31  # of one instruction, from the width of its field
-MAX_PIXELS = 4095
 BURST_CYCLES = 12  # bus cycles that a short burst costs at least, latency over bursts in flight
 INSTRUCTION_CYCLES = 24  # start, fill and drain of an instruction
 PREFERENCE_CYCLES = 150  # what one instruction less is worth: simulation time follows their number
@@ -50,8 +49,7 @@ class Tiling:
 
 def choose(shape: ConvShape, config: Config, name: str) -> Tiling:
     """The tiling with the smallest estimate. Raises ModelError where nothing fits."""
-    kernel_h, kernel_w = shape.kernel
-    for kernel in _kernel_pieces(kernel_h, kernel_w):
+    for kernel in _kernel_pieces(shape):
         best = _best(shape, config, kernel)
         if best is not None:
             return best
@@ -61,9 +59,10 @@ def choose(shape: ConvShape, config: Config, name: str) -> Tiling:
     )
 
 
-def _kernel_pieces(kernel_h: int, kernel_w: int) -> list[tuple[int, int]]:
-    rows = [k for k in tile_sizes(kernel_h) if k <= MAX_KERNEL]
-    cols = [k for k in tile_sizes(kernel_w) if k <= MAX_KERNEL]
+def _kernel_pieces(shape: ConvShape) -> list[tuple[int, int]]:
+    kernel_h, kernel_w = shape.kernel
+    rows = [k for k in tile_sizes(kernel_h) if k <= largest_kernel(shape.rows)]
+    cols = [k for k in tile_sizes(kernel_w) if k <= largest_kernel(shape.cols)]
     pieces = [(h, cols[0]) for h in rows]
     return pieces + [(1, w) for w in cols[1:]]
 
@@ -72,7 +71,7 @@ def _best(shape: ConvShape, config: Config, kernel: tuple[int, int]) -> Tiling |
     """Cheapest feasible tiling for one kernel piece; whole output rows are preferred."""
     best: tuple[float, Tiling] | None = None
     for cols in tile_sizes(shape.cols.out):
-        if cols > MAX_PIXELS:
+        if cols > largest_tile(shape.cols) or shape.cols.longest(cols, kernel[1]) > MAX_COUNT:
             continue
         found = _grid(shape, config, kernel, cols)
         if found is not None and (best is None or found[0] < best[0]):
@@ -86,8 +85,8 @@ def _grid(
     shape: ConvShape, config: Config, kernel: tuple[int, int], cols: int
 ) -> tuple[float, Tiling] | None:
     """Evaluate all row and block tile sizes at once for one column tile size."""
-    rows_list = [r for r in tile_sizes(shape.rows.out) if r <= MAX_PIXELS]
-    out_list = tile_sizes(shape.out_blocks)
+    rows_list = [r for r in tile_sizes(shape.rows.out) if r <= largest_tile(shape.rows)]
+    out_list = [b for b in tile_sizes(shape.out_blocks) if b <= MAX_COUNT]
     in_list = [1] if shape.depthwise else tile_sizes(shape.in_blocks)
     grid = np.array(list(product(rows_list, out_list, in_list)), dtype=np.int64)
     rows, out_b, in_b = grid.T
@@ -105,7 +104,9 @@ def _grid(
     else:
         weight_rows = out_b * in_b * taps * config.lanes
     fits = (
-        (in_h * in_w * in_b <= slot)
+        (in_h <= MAX_COUNT)
+        & (in_b <= MAX_COUNT)
+        & (in_h * in_w * in_b <= slot)
         & (pixels * out_b <= slot)
         & (pixels * out_b <= config.acc_rows)
         & (weight_rows <= config.wgt_rows // 2)

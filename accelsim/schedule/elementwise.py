@@ -9,9 +9,11 @@ import numpy as np
 from accelsim.artifacts import Access, Add, Layer, Step, TensorExtent
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Box, Builder, Unit, load_box, spans, store_box, tail
+from accelsim.schedule.limits import MAX_COUNT
 from accelsim.spec.arithmetic import ADD_MODES
+from accelsim.spec.config import PAR_BEATS
 
-MAX_PIXELS = 4095
+PAR_ROWS = 3  # scales of both operands and of the result
 
 
 def schedule_add(
@@ -30,8 +32,13 @@ def schedule_add(
         )
     pixels, blocks = target.shape[2], target.blocks(lanes)
     half = builder.inputs.size // 2
-    blocks_tile = min(blocks, half)
-    pixels_tile = min(pixels, half // blocks_tile, builder.outputs.size // blocks_tile, MAX_PIXELS)
+    if half < 1 or builder.params.size < PAR_ROWS:
+        raise ModelError(
+            f"layer {layer.name}: not even one pixel of one channel block fits into the buffers of "
+            f"configuration {builder.config.name}; enlarge act_bank_rows or par_rows"
+        )
+    blocks_tile = min(blocks, half, MAX_COUNT)
+    pixels_tile = min(pixels, half // blocks_tile, MAX_COUNT)
     tile = -1
     for tile, (cols, group) in enumerate(
         (c, g) for c in spans(pixels, pixels_tile) for g in spans(blocks, blocks_tile)
@@ -98,7 +105,7 @@ def _tile(
     accesses = (
         *builder.act(a_base, box.size, False),
         *builder.act(b_base, box.size, False),
-        Access("par", par_base * 4, (par_base + 3) * 4, False),
+        Access("par", par_base * PAR_BEATS, (par_base + PAR_ROWS) * PAR_BEATS, False),
         *builder.act(dst_base, box.size, True),
     )
     unit.compute.append(Step("add", values, index, tile, accesses))

@@ -14,10 +14,15 @@ from accelsim.artifacts import Access, Conv2d, Layer, Pool2d, Step, TensorExtent
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Box, Builder, Unit, dense, load_box, spans, store_box, tail
 from accelsim.schedule.conv import requantize_rows, schedule_conv
-from accelsim.schedule.conv_tiling import MAX_KERNEL
+from accelsim.schedule.limits import (
+    MAX_COUNT,
+    MAX_KERNEL,
+    check_padding,
+    largest_tile,
+    step,
+)
 from accelsim.schedule.window import Axis, tile_sizes
-
-MAX_PIXELS = 4095
+from accelsim.spec.config import PAR_BEATS
 
 
 def schedule_pool(
@@ -29,13 +34,13 @@ def schedule_pool(
     source, target = tensors[layer.inputs[0]], tensors[layer.output]
     rows = Axis(source.shape[1], target.shape[1], pool.stride[0], 1, pool.padding[0])
     cols = Axis(source.shape[2], target.shape[2], pool.stride[1], 1, pool.padding[1])
+    check_padding(layer.name, (rows, cols), pool.kernel)
     tiling = _choose(builder, pool, rows, cols, target)
     if tiling is None:
         if pool.kind != "sum":
             raise ModelError(
                 f"layer {layer.name}: a pooling window of {pool.kernel[0]}×{pool.kernel[1]} "
-                f"exceeds the input buffer of configuration {builder.config.name}; "
-                "enlarge act_bank_rows"
+                f"exceeds {_limit(builder, pool)}"
             )
         return schedule_conv(builder, index, _as_depthwise(layer, pool, target), tensors)
     tile_rows, tile_cols, tile_blocks = tiling
@@ -58,24 +63,32 @@ def schedule_pool(
     }
 
 
+def _limit(builder: Builder, pool: Pool2d) -> str:
+    if max(pool.kernel) > MAX_KERNEL:
+        return f"{MAX_KERNEL}×{MAX_KERNEL}, the largest window of the NPU"
+    return f"the input buffer of configuration {builder.config.name}; enlarge act_bank_rows"
+
+
 def _choose(
     builder: Builder, pool: Pool2d, rows: Axis, cols: Axis, target: TensorExtent
 ) -> tuple[int, int, int] | None:
     """Rows, columns and blocks of a tile: as many blocks, then columns, then rows as fit."""
     if max(pool.kernel) > MAX_KERNEL:
         return None
-    params = builder.params.size // 2 if pool.kind == "sum" else 1 << 16
+    most = min(MAX_COUNT, builder.params.size // 2) if pool.kind == "sum" else MAX_COUNT
     for blocks in tile_sizes(target.blocks(builder.config.lanes)):
-        if blocks > params:
+        if blocks > most:
             continue
         for w in tile_sizes(cols.out):
             in_w = cols.longest(w, pool.kernel[1])
             for h in tile_sizes(rows.out):
-                size = rows.longest(h, pool.kernel[0]) * in_w * blocks
+                in_h = rows.longest(h, pool.kernel[0])
                 if (
-                    size <= builder.inputs.size
+                    in_h * in_w * blocks <= builder.inputs.size
                     and h * w * blocks <= builder.outputs.size
-                    and max(h, w) <= MAX_PIXELS
+                    and max(in_h, in_w) <= MAX_COUNT
+                    and h <= largest_tile(rows)
+                    and w <= largest_tile(cols)
                 ):
                     return h, w, blocks
     return None
@@ -126,8 +139,8 @@ def _tile(
         **dense("in", piece.shape),
         "origin_h": rows.origin(box.rows, kernel[0], piece.rows[0]),
         "origin_w": cols.origin(box.cols, kernel[1], piece.cols[0]),
-        "stride_h": pool.stride[0],
-        "stride_w": pool.stride[1],
+        "stride_h": step(pool.stride[0]),
+        "stride_w": step(pool.stride[1]),
         "kernel_h": pool.kernel[0],
         "kernel_w": pool.kernel[1],
         "out_h": height,
@@ -144,7 +157,9 @@ def _tile(
         zeros = np.zeros(target.shape[3], np.int32)
         chunk = requantize_rows(zeros, pool.requantize, box.blocks, lanes, layer.name)
         par_base = builder.load_params((index, box.blocks), chunk, unit, tile)
-        accesses.append(Access("par", par_base * 4, (par_base + 2 * blocks) * 4, False))
+        accesses.append(
+            Access("par", par_base * PAR_BEATS, (par_base + 2 * blocks) * PAR_BEATS, False)
+        )
         values |= {
             "sum": 1,
             "input_zero_point": pool.input_zero_point,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +44,8 @@ def output_size(size: int, kernel: int, stride: int, dilation: int, before: int,
 
 
 def tile_sizes(total: int) -> list[int]:
-    """Tile lengths that give different numbers of tiles, longest first."""
-    return sorted({-(-total // parts) for parts in range(1, total + 1)}, reverse=True)
+    """Tile lengths that give different numbers of tiles, longest first: ceil(total / parts)."""
+    root = isqrt(total) + 1
+    long = {-(-total // parts) for parts in range(1, min(root, total) + 1)}
+    short = {s for s in range(1, min(root, total) + 1) if -(-total // -(-total // s)) == s}
+    return sorted(long | short, reverse=True)

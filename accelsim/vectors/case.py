@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,10 +22,12 @@ from numpy.typing import NDArray
 
 from accelsim.errors import InputError
 from accelsim.spec.config import Config
-from accelsim.spec.isa import INSTRUCTION_BYTES
+from accelsim.spec.isa import BASE_REGISTERS, INSTRUCTION_BYTES, PROGRAM_BASE
+from accelsim.spec.registers import BASE_ALIGN_BYTES
 
 SCHEMA = "accelsim.vector/1"
 FILES = ("program.bin", "memory.bin", "expected.bin", "mask.bin")
+NAME = re.compile(r"[A-Za-z0-9_]+")
 Bytes = NDArray[np.uint8]
 
 
@@ -67,17 +70,25 @@ class Case:
 
 
 def write_case(case: Case, folder: Path) -> None:
-    """Write a case, whole or not at all. Raises InputError where the folder cannot be written."""
-    partial = folder.with_name(folder.name + ".partial")
+    """Write a case into a folder of its own; an older case there is replaced.
+
+    The folder is never seen half written. Raises InputError where it cannot be written or holds
+    something that is no case.
+    """
+    if folder.exists() and not (folder / "case.json").is_file():
+        raise InputError(f"cannot write vector {folder}: it exists and is no vector; remove it")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        for name in FILES:
-            (partial / name).write_bytes(_data(case, name).tobytes())
-        text = json.dumps(_header(case), indent=1) + "\n"
-        (partial / "case.json").write_text(text, encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as scratch:
+            whole = Path(scratch) / "new"
+            whole.mkdir()
+            for name in FILES:
+                (whole / name).write_bytes(_data(case, name).tobytes())
+            text = json.dumps(_header(case), indent=1) + "\n"
+            (whole / "case.json").write_text(text, encoding="utf-8")
+            if folder.exists():
+                folder.rename(Path(scratch) / "old")
+            whole.rename(folder)
     except OSError as error:
         raise InputError(f"cannot write vector {folder}: {error.strerror}") from None
 
@@ -122,7 +133,7 @@ def read_case(folder: Path) -> Case:
         raise InputError(f"vector {folder}: case.json is damaged: {error}") from None
     try:
         return _case(folder, header, data)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"vector {folder}: case.json is malformed: {error!r}") from None
 
 
@@ -137,7 +148,7 @@ def _case(folder: Path, header: Mapping[str, Any], data: Mapping[str, Bytes]) ->
         raise InputError(f"vector {folder}: memory, expected and mask differ in length")
     if len(data["program.bin"]) % INSTRUCTION_BYTES or not np.count_nonzero(mask):
         raise InputError(f"vector {folder}: the program is cut, or nothing would be compared")
-    return Case(
+    case = Case(
         name=header["name"],
         operator=header["operator"],
         description=header["description"],
@@ -154,6 +165,30 @@ def _case(folder: Path, header: Mapping[str, Any], data: Mapping[str, Bytes]) ->
         expected=expected,
         mask=mask,
     )
+    wrong = _contradiction(case)
+    if wrong:
+        raise InputError(f"vector {folder}: {wrong}")
+    return case
+
+
+def _contradiction(case: Case) -> str:
+    """What in a header cannot be, or "": files are checked by their hashes, the header is not."""
+    if not NAME.fullmatch(case.name):
+        return f"the name {case.name!r} is not a word of letters, digits and _"
+    numbers = [r.base for r in case.regions]
+    if len(set(numbers)) != len(numbers) or not set(numbers) <= set(range(BASE_REGISTERS)):
+        return f"its regions have base registers {numbers}, use each of 0 to 7 once at most"
+    end = case.address + len(case.memory)
+    for r in case.regions:
+        if r.address % BASE_ALIGN_BYTES or r.size_bytes < 0:
+            return f"region {r.base} is not aligned to {BASE_ALIGN_BYTES} bytes"
+        if not case.address <= r.address <= r.address + r.size_bytes <= end:
+            return f"region {r.base} lies beyond the memory"
+    if PROGRAM_BASE not in numbers:
+        return "no region holds the program"
+    if not np.array_equal(case.region(PROGRAM_BASE, case.memory), case.program):
+        return "program.bin is not what memory.bin holds behind base register 0"
+    return ""
 
 
 def case_folders(root: Path) -> list[Path]:

@@ -46,7 +46,7 @@ def check(
     folders = [_folder(name, root) for name in case] if case else case_folders(root)
     failed = 0
     cases = [read_case(folder) for folder in folders]
-    for config in {one.config for one in cases}:
+    for config in dict.fromkeys(one.config for one in cases):
         for name in backend or ["sim"]:
             with _backend(name, config) as run:
                 for one in cases:

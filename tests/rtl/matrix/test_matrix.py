@@ -167,7 +167,7 @@ async def check_random(dut: Any, pattern: Pattern) -> None:
     config = CONFIGS[os.environ["NPU_CONFIG"]]
     rng = seeded_rng(f"matrix {pattern}")
     data = np.random.default_rng(rng.getrandbits(32))
-    small = Config("test", config.lanes, 2, 64, min(config.wgt_rows, 1024), 1, 128)
+    small = Config("test", config.lanes, 2, 64, min(config.wgt_rows, 1024), 2, 128)
     small = small if config.name != "edge8" else config
     await reset(dut)
     act = data.integers(-128, 128, (small.act_rows, config.lanes)).astype(np.int8)

@@ -21,7 +21,7 @@ from accelsim.artifacts import I8, Program, QuantizedModel
 from accelsim.codegen.placement import place
 from accelsim.emit import compile_region
 from accelsim.errors import ModelError
-from accelsim.legalize import legalize_module
+from accelsim.legalize import legalize
 from accelsim.ops.case import Case
 from accelsim.ops.modules import float_module, qdq_module
 from accelsim.quantize import layer_members
@@ -48,6 +48,7 @@ class Batch:
             exported=None,
             qdq=qdq_module(cases),
             torch_int8=None,
+            add_rule="qnnpack",  # the kernel that the integer stages are held against
             layer_names=tuple(self.cases),
             input_names=(),
             input_shapes=(),
@@ -73,7 +74,7 @@ class Batch:
 
     @cached_property
     def _legalized_outputs(self) -> dict[str, NDArray[Any]]:
-        return self._run(legalize_module(self.quantized.qdq).module, reals=False)
+        return self._run(legalize(self.quantized).module, reals=False)
 
     def float_output(self, case: Case) -> NDArray[Any]:
         """TVM's float32 operator on the dequantized inputs."""
@@ -109,7 +110,7 @@ class Batch:
             self._programs[config.name] = self._place(config)
         program = self._programs[config.name].get(case.name)
         if program is None:
-            reasons = {op.name: op.reason for op in legalize_module(self.quantized.qdq).host_ops}
+            reasons = {op.name: op.reason for op in legalize(self.quantized).host_ops}
             raise ModelError(
                 f"{case.name} was left to the host: {reasons.get(case.name, 'no tiling fits')}"
             )

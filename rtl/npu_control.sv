@@ -102,7 +102,7 @@ module npu_control (
   ) u_errors (
     .clk_i,
     .rst_ni,
-    .clear_i(reset_o || (start_i && contract_ok)),
+    .clear_i(reset_o || start_i),
     .enable_i(run_q || start_i),
     // The order decides between equal indices; the last one comes first in these lists.
     .valid_i({

@@ -20,13 +20,14 @@ from torch import fx
 from accelsim.artifacts import I8, QuantizedModel
 from accelsim.errors import InputError, ModelError, ToolError
 from accelsim.quantize import qnnpack_engine, torch_layer_outputs, torch_layers
-from accelsim.reference.boundary import from_nhwc, to_nhwc
+from accelsim.reference.boundary import from_nhwc, quantize_inputs, to_nhwc
 from accelsim.reference.golden import GoldenSet
-from accelsim.reference.network import Network, QuantizedTensor
+from accelsim.reference.network import Network, QuantizedTensor, ReferenceLayer
 from accelsim.reference.selfcheck import check_qnnpack
+from accelsim.reference.torch_layer import has_kernel, run_kernel
 from accelsim.reference.torch_tensor import quantized_tensor
 
-_ABSENT = "the model came without a PyTorch int8 network"
+_ABSENT = "PyTorch has no single kernel of this form, and the model came without an int8 network"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,19 @@ class TorchGolden:
 
     def missing(self) -> dict[str, str]:
         """Layers without a PyTorch kernel, and why."""
-        reason = "PyTorch's int8 network has no such layer" if self.nodes else _ABSENT
-        return {one.output: reason for one in self.network.layers if one.output not in self.nodes}
+        reason = "PyTorch's int8 network has no such layer" if self._network_given else _ABSENT
+        return {one.output: reason for one in self.network.layers if not self.covers(one.name)}
+
+    @property
+    def _network_given(self) -> bool:
+        return self.quantized.torch_int8 is not None
+
+    def covers(self, name: str) -> bool:
+        """Whether a layer has a PyTorch kernel: its node, or one built from the QDQ module."""
+        layer = self.network.layer(name)
+        if self._network_given:
+            return layer.output in self.nodes
+        return has_kernel(self.network, layer)
 
     def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
         """Every layer of the whole network, from float inputs by name. Gates nothing."""
@@ -49,6 +61,10 @@ class TorchGolden:
             if name not in inputs:
                 raise InputError(f"input '{name}' is missing")
             ordered.append(np.asarray(inputs[name], dtype=np.float32))
+        if not self._network_given:
+            return GoldenSet(
+                "torch", "accumulated", False, self._by_kernels(inputs), self.missing()
+            )
         with torch.no_grad():
             stored = torch_layer_outputs(self.quantized, tuple(ordered))
         tensors = {
@@ -63,17 +79,19 @@ class TorchGolden:
         tensors = {
             layer.output: self.run_layer(layer.name, tuple(values[name] for name in layer.inputs))
             for layer in self.network.layers
-            if layer.output in self.nodes
+            if self.covers(layer.name)
         }
         return GoldenSet("torch", "isolated", True, tensors, self.missing())
 
     def run_layer(self, name: str, inputs: tuple[I8, ...]) -> I8:
         """One layer's own quantized kernel on int8 (n, h, w, c) inputs."""
         layer = self.network.layer(name)
-        if layer.output not in self.nodes:
+        if not self.covers(name):
             raise ModelError(
                 f"layer '{name}' has no PyTorch golden: {self.missing()[layer.output]}"
             )
+        if not self._network_given:
+            return self._run_kernel(layer, inputs)
         known = {
             self.nodes[source]: _quantized(value, self.network.tensors[source])
             for source, value in zip(layer.inputs, inputs, strict=True)
@@ -87,15 +105,33 @@ class TorchGolden:
             raise ToolError(f"PyTorch's kernel of layer '{name}' failed: {first}") from error
         return to_nhwc(result.int_repr().numpy(), self.network.tensors[layer.output])
 
+    def _run_kernel(self, layer: ReferenceLayer, inputs: tuple[I8, ...]) -> I8:
+        try:
+            with qnnpack_engine(), torch.no_grad():
+                return run_kernel(self.network, layer, inputs)
+        except RuntimeError as error:
+            first = str(error).splitlines()[0]
+            raise ToolError(f"PyTorch's kernel of layer '{layer.name}' failed: {first}") from error
+
+    def _by_kernels(self, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:
+        """Every layer by its own kernel, as far as all before it have one."""
+        values = dict(quantize_inputs(self.network, inputs))
+        for layer in self.network.layers:
+            if self.covers(layer.name) and all(name in values for name in layer.inputs):
+                values[layer.output] = self._run_kernel(
+                    layer, tuple(values[name] for name in layer.inputs)
+                )
+        return {x.output: values[x.output] for x in self.network.layers if x.output in values}
+
 
 def build_torch(quantized: QuantizedModel, network: Network) -> TorchGolden:
     """Pair the network's tensors with PyTorch's nodes, after checking the engine itself.
 
     `ToolError` where the engine deviates from its exact definition on this machine.
     """
+    check_qnnpack()
     if quantized.torch_int8 is None:
         return TorchGolden(quantized, network, {})
-    check_qnnpack()
     return TorchGolden(quantized, network, torch_layers(quantized))
 
 

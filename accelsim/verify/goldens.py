@@ -21,10 +21,9 @@ class Goldens:
     reference: Reference
     torch: TorchGolden
     tvm: TvmGolden
-    torch_gates: bool = True  # false only where its network is not to be had and notes say so
 
     @staticmethod
-    def of(quantized: QuantizedModel, progress: Progress, *, torch_gates: bool = True) -> Goldens:
+    def of(quantized: QuantizedModel, progress: Progress) -> Goldens:
         """Build all three. Raises ToolError where PyTorch's engine fails its self-check."""
         progress("building the integer reference")
         reference = build(quantized)
@@ -32,7 +31,7 @@ class Goldens:
         torch = build_torch(quantized, reference.network)
         progress("compiling TVM's float run")
         tvm = build_tvm(quantized, reference.network)
-        return Goldens(reference, torch, tvm, torch_gates)
+        return Goldens(reference, torch, tvm)
 
     def torch_alone(
         self, layer: LayerRecord, qdq_layers: tuple[str, ...], values: Mapping[str, I8]
@@ -42,7 +41,7 @@ class Goldens:
         network = self.reference.network
         for name in qdq_layers:
             one = network.layer(name)
-            if one.output not in self.torch.nodes:
+            if not self.torch.covers(name):
                 return None
             known[one.output] = self.torch.run_layer(name, tuple(known[i] for i in one.inputs))
         return known[layer.output]

@@ -25,7 +25,7 @@ from accelsim.verify.verification import Verification
 
 STORED = (
     "the original model is not to be had, so the quantized model of the run folder is used: "
-    "PyTorch's own int8 kernels, the float accuracy and the test split are not part of this run"
+    "the test split and accuracy are not part of this run"
 )
 
 
@@ -63,7 +63,7 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     record.inputs_sha256 = folder.write_inputs(options.out, batch.tensors)
     folder.write_model(options.out, quantized)
     compiled = _compile(run, quantized)
-    goldens = Goldens.of(quantized, progress, torch_gates=options.stored is None)
+    goldens = Goldens.of(quantized, progress)
     golden_batch = BatchGoldens.of(goldens, batch.tensors)
     library = Library.of(compiled, options.out / "model.so")
     run.check_time()

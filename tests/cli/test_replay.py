@@ -87,3 +87,17 @@ def test_a_replay_refuses_to_overwrite_what_it_repeats(original):
     result = invoke(folder, "replay", "moved", "--out", "moved")
     assert result.code == 2 and "is the run to repeat" in result.err
     assert (folder / "moved" / "report.json").is_file()
+
+
+def test_the_quantized_model_of_a_run_can_be_verified_itself(original, tmp_path):
+    folder, _ = original
+    model = folder / "moved" / "model.pt2"
+    result = invoke(tmp_path, "verify", model, "--backend", "sim", "--out", "r", "-q")
+    assert result.code == 0, result.err
+    goldens = {
+        (c["golden"], c["mode"])
+        for layer in report_of(tmp_path / "r")["layers"]
+        for c in layer["compare"]
+        if c["gate"] and c["status"] == "equal"
+    }
+    assert ("torch", "isolated") in goldens and ("integer", "accumulated") in goldens

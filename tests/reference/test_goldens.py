@@ -135,17 +135,41 @@ def test_tvm_floats_come_within_three_steps_and_gate_nothing(
         assert np.abs(golden.astype(int) - values[name]).max() <= 3, name
 
 
-def test_model_without_pytorch_network_has_a_reason_for_every_layer(
+def test_kernels_built_from_the_qdq_module_equal_those_of_the_pytorch_network(
     quantized: QuantizedModel, integer: reference.Reference, image: np.ndarray
 ) -> None:
     from dataclasses import replace
 
-    golden = reference.build_torch(replace(quantized, torch_int8=None), integer.network)
+    theirs = reference.build_torch(quantized, integer.network)
+    built = reference.build_torch(replace(quantized, torch_int8=None), integer.network)
     values = integer.run(integer.quantize_inputs({"x": image}))
-    goldens = golden.isolated(values)
-    assert not goldens.tensors and set(goldens.missing) == set(quantized.layer_names)
-    with pytest.raises(ModelError, match="'fc' has no PyTorch golden"):
-        golden.run_layer("fc", (values["flatten"],))
+    for mode in ("isolated", "accumulated"):
+        given = values if mode == "isolated" else {"x": image}
+        expected, goldens = getattr(theirs, mode)(given), getattr(built, mode)(given)
+        assert set(expected.tensors) <= set(goldens.tensors) and not goldens.missing
+        for name, golden in expected.tensors.items():
+            np.testing.assert_array_equal(goldens.tensors[name], golden, err_msg=name)
+
+
+def test_a_layer_that_no_pytorch_kernel_has_is_missing_with_a_reason(
+    quantized: QuantizedModel, integer: reference.Reference
+) -> None:
+    from dataclasses import replace
+
+    network = integer.network
+    layers = [
+        replace(layer, core=replace(layer.core, padding=(1, 0, 0, 0)))
+        if layer.name == "depthwise"
+        else layer
+        for layer in network.layers
+    ]
+    changed = replace(network, layers=tuple(layers))
+    golden = reference.build_torch(replace(quantized, torch_int8=None), changed)
+    assert list(golden.missing()) == ["depthwise"]
+    with pytest.raises(
+        ModelError, match="'depthwise' has no PyTorch golden: PyTorch has no single"
+    ):
+        golden.run_layer("depthwise", ())
 
 
 def test_changed_weight_of_pytorch_is_seen_isolated_in_that_layer_only(

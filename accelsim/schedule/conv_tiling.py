@@ -18,6 +18,7 @@ from accelsim.spec.config import DEPTHWISE_TAPS, Config
 
 BURST_CYCLES = 12  # bus cycles that a short burst costs at least, latency over bursts in flight
 INSTRUCTION_CYCLES = 24  # start, fill and drain of an instruction
+BUS_WEIGHT = 0.2  # short bursts cost simulation time even where they hide behind the matrix engine
 PREFERENCE_CYCLES = 150  # what one instruction less is worth: simulation time follows their number
 
 
@@ -146,7 +147,7 @@ def _grid(
         bursts = input_loads * input_size / run + written / out_run
         bus = np.maximum(beats + written, bursts * BURST_CYCLES)
         first = input_size + weight_rows  # nothing overlaps the first loads
-        cost = np.maximum(np.maximum(matrix, vector), bus) + 0.05 * bus + first
+        cost = np.maximum(np.maximum(matrix, vector), bus) + BUS_WEIGHT * bus + first
         cost = cost + PREFERENCE_CYCLES * (instructions + spatial * groups)
         cost = np.where(fits, cost, np.inf)
         at = int(np.argmin(cost))

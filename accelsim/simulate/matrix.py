@@ -18,17 +18,22 @@ from accelsim.simulate.windows import axes, windows
 from accelsim.spec.config import DEPTHWISE_TAPS
 
 FLOAT32_EXACT = 1 << 24
-ALWAYS_EXACT = 257  # products of ±255·±255
+BYTE_LIMIT = 255  # magnitude of a centred byte
 
 
-def _accumulate(memory: Memory, v: Mapping[str, int], blocks: int, tail: int, out: I32) -> None:
-    """Write or add `out` (pixels, blocks, lanes) to the accumulators; lanes past tail become 0."""
+def _accumulate(
+    memory: Memory, v: Mapping[str, int], blocks: int, tail: int, out: NDArray[Any]
+) -> None:
+    """Write or add `out` (pixels, blocks, lanes) to the accumulators; lanes past tail become 0.
+
+    `out` holds integers, as int32 or as float32 below 2^24.
+    """
     pixels = v["out_h"] * v["out_w"]
     first = v["acc_base"]
     rows = memory.acc[v["acc_bank"], first : first + blocks * pixels]
     target = rows.reshape(blocks, pixels, memory.lanes)
     if v["accumulate"]:
-        target += out.transpose(1, 0, 2)
+        target += out.astype(np.int32, copy=False).transpose(1, 0, 2)
     else:
         target[...] = out.transpose(1, 0, 2)
     if tail < memory.lanes:
@@ -61,30 +66,41 @@ def conv(memory: Memory, v: Mapping[str, int]) -> None:
         right -= np.float32(v["weight_zero_point"])
     if v["in_tail"] < lanes:
         right.reshape(-1, blocks_in, lanes, right.shape[1])[:, -1, v["in_tail"] :] = 0
-    limit = max(127 - v["input_zero_point"], 128 + v["input_zero_point"])
-    out = exact_product(left, right, limit)
+    x_limit = max(127 - v["input_zero_point"], 128 + v["input_zero_point"])
+    w_limit = max(127 - v["weight_zero_point"], 128 + v["weight_zero_point"])
+    out = _product(left, right, x_limit, w_limit)
     _accumulate(memory, v, blocks_out, v["out_tail"], out.reshape(pixels, blocks_out, lanes))
 
 
-def exact_product(left: NDArray[Any], right: NDArray[Any], left_limit: int) -> I32:
+def exact_product(
+    left: NDArray[Any], right: NDArray[Any], left_limit: int, right_limit: int = BYTE_LIMIT
+) -> I32:
     """left (m, k) times right (k, n), float32 integers, modulo 2^32.
 
-    |left| ≤ left_limit ≤ 255 and |right| ≤ 255. Products too long for float32 are cut in two.
+    |left| ≤ left_limit ≤ 255 and |right| ≤ right_limit ≤ 255.
     """
+    product: I32 = _product(left, right, left_limit, right_limit).astype(np.int32, copy=False)
+    return product
+
+
+def _product(
+    left: NDArray[Any], right: NDArray[Any], left_limit: int, right_limit: int
+) -> NDArray[Any]:
+    """The same as float32 where that is exact; products too long for it are cut in two."""
     k = left.shape[1]
-    if k <= ALWAYS_EXACT or _bounded(right, left_limit):
-        product: I32 = (left @ right).astype(np.int32)
+    if k * left_limit * right_limit < FLOAT32_EXACT or _bounded(right, left_limit):
+        product: NDArray[Any] = left @ right
         return product
     half = k // 2
-    total = exact_product(left[:, :half], right[:half], left_limit)
-    total += exact_product(left[:, half:], right[half:], left_limit)
+    total = exact_product(left[:, :half], right[:half], left_limit, right_limit)
+    total += exact_product(left[:, half:], right[half:], left_limit, right_limit)
     return total
 
 
 def _bounded(right: NDArray[Any], left_limit: int) -> bool:
     """Whether Σ|w|·left_limit stays below 2^24 in every column."""
     k = right.shape[0]
-    if k * 255 >= FLOAT32_EXACT:
+    if k * BYTE_LIMIT >= FLOAT32_EXACT:
         return False
     magnitude = np.ones(k, np.float32) @ np.abs(right)  # exact: below 2^24 itself
     return bool(float(magnitude.max()) * left_limit < FLOAT32_EXACT)

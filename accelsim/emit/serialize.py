@@ -17,7 +17,13 @@ import numpy as np
 from accelsim.artifacts import LayerRecord, Patches, Program, TensorExtent
 from accelsim.errors import AccelsimError, ProgramError
 from accelsim.spec.config import Config
-from accelsim.spec.isa import INSTRUCTION_BYTES, INSTRUCTION_WORDS
+from accelsim.spec.isa import (
+    ARENA_BASE,
+    INPUT_BASE,
+    INSTRUCTION_BYTES,
+    INSTRUCTION_WORDS,
+    OUTPUT_BASE,
+)
 
 MAGIC = b"ACCELSM1"
 _PREFIX = struct.Struct("<8sI32s")
@@ -57,7 +63,7 @@ def program_from_bytes(data: bytes) -> Program:
         raise ProgramError("the program is damaged: its SHA-256 does not match; compile it again")
     try:
         return _program(json.loads(body[:length]), body[length:])
-    except (KeyError, TypeError, ValueError, AccelsimError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, AccelsimError) as error:
         raise ProgramError(f"the program's header is malformed: {error!r}") from None
 
 
@@ -76,7 +82,7 @@ def _program(header: dict[str, Any], rest: bytes) -> Program:
         )
         for layer in header["layers"]
     )
-    return Program(
+    program = Program(
         symbol=header["symbol"],
         config=Config(**header["config"]),
         words=words,
@@ -93,6 +99,31 @@ def _program(header: dict[str, Any], rest: bytes) -> Program:
         tile_of=tuple(header["tile_of"]),
         partial=header["partial"],
     )
+    _check(program)
+    return program
+
+
+def _check(program: Program) -> None:
+    """ValueError where a header contradicts itself: a checksum does not say who wrote it."""
+    count, lanes = len(program.words), program.config.lanes
+    sizes = {
+        INPUT_BASE: program.input_bytes,
+        OUTPUT_BASE: program.output_bytes,
+        ARENA_BASE: program.arena_bytes,
+    }
+    for extent in program.tensors.values():
+        if min(extent.shape) < 1 or len(extent.shape) != 4 or extent.offset_bytes < 0:
+            raise ValueError(f"tensor {extent.name} has no place in memory")
+        if extent.offset_bytes + extent.size_bytes(lanes) > sizes[extent.base]:
+            raise ValueError(f"tensor {extent.name} lies beyond its memory")
+    named = [*program.inputs, *program.outputs]
+    for layer in program.layers:
+        named += [*layer.inputs, layer.output]
+        if not all(0 <= i < count for i in layer.instructions):
+            raise ValueError(f"layer {layer.name} has instructions that the program lacks")
+    absent = [name for name in named if name not in program.tensors]
+    if absent or len(program.tile_of) != count:
+        raise ValueError(f"tensors {absent} or tile numbers are missing")
 
 
 def _extent(fields: dict[str, Any]) -> TensorExtent:

@@ -15,7 +15,7 @@ from accelsim.artifacts import Access, Conv2d, Layer, Requantize, Step, TensorEx
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Box, Builder, Unit, dense, load_box, spans, store_box, tail
 from accelsim.schedule.conv_tiling import ConvShape, Tiling, choose
-from accelsim.schedule.limits import check_padding, step
+from accelsim.schedule.limits import check_multipliers, check_padding, step
 from accelsim.schedule.window import Axis
 from accelsim.spec.config import DEPTHWISE_TAPS, PAR_BEATS
 
@@ -260,8 +260,9 @@ def requantize_rows(
     part = slice(blocks[0] * lanes, blocks[1] * lanes)
     rows = np.zeros((2, count), np.uint32)
     rows[1] = np.float32(1).view(np.uint32)
-    multiplier = np.broadcast_to(requantize.multiplier, bias.shape)
-    b, m = bias[part].astype("<i4"), multiplier[part].astype("<f4")
+    multiplier = np.broadcast_to(requantize.multiplier, bias.shape).astype("<f4")
+    check_multipliers(name, multiplier)
+    b, m = bias[part].astype("<i4"), multiplier[part]
     rows[0, : len(b)] = b.view(np.uint32)
     rows[1, : len(m)] = m.view(np.uint32)
     return rows.reshape(2, -1, lanes).transpose(1, 0, 2).tobytes()

@@ -9,7 +9,7 @@ import numpy as np
 from accelsim.artifacts import Access, Add, Layer, Step, TensorExtent
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Box, Builder, Unit, load_box, spans, store_box, tail
-from accelsim.schedule.limits import MAX_COUNT
+from accelsim.schedule.limits import MAX_COUNT, check_multipliers
 from accelsim.spec.arithmetic import ADD_MODES
 from accelsim.spec.config import PAR_BEATS
 
@@ -43,7 +43,9 @@ def schedule_add(
     for tile, (cols, group) in enumerate(
         (c, g) for c in spans(pixels, pixels_tile) for g in spans(blocks, blocks_tile)
     ):
-        _tile(builder, index, tile, add, (a, b, target), Box(0, (0, 1), cols, group), half)
+        _tile(
+            builder, index, tile, add, layer.name, (a, b, target), Box(0, (0, 1), cols, group), half
+        )
     return {"tiles": tile + 1, "row_splits": -(-pixels // pixels_tile)}
 
 
@@ -52,12 +54,13 @@ def _flat(tensor: TensorExtent) -> TensorExtent:
     return replace(tensor, shape=(1, 1, n * h * w, c))
 
 
-def _parameter_rows(add: Add, lanes: int) -> bytes:
+def _parameter_rows(add: Add, lanes: int, name: str) -> bytes:
     """Three rows that all blocks share: scales (float32), or multipliers and shift (int32)."""
     if add.fixed:
         words = (add.fixed.a_multiplier, add.fixed.b_multiplier, add.fixed.shift)
         return np.repeat(np.array(words, "<i4"), lanes).tobytes()
     scales = np.array([add.a_scale, add.b_scale, add.inverse_output_scale], "<f4")
+    check_multipliers(name, scales)
     return np.repeat(scales, lanes).tobytes()
 
 
@@ -66,6 +69,7 @@ def _tile(
     index: int,
     tile: int,
     add: Add,
+    name: str,
     tensors: tuple[TensorExtent, TensorExtent, TensorExtent],
     box: Box,
     half: int,
@@ -77,7 +81,7 @@ def _tile(
     b_base = a_base + half
     unit.inputs.append(load_box(builder, a, box, a_base, index, tile))
     unit.inputs.append(load_box(builder, b, box, b_base, index, tile))
-    par_base = builder.load_params((index,), _parameter_rows(add, lanes), unit, tile)
+    par_base = builder.load_params((index,), _parameter_rows(add, lanes, name), unit, tile)
     dst_base, _ = builder.outputs.take(None)
     _, width, blocks = box.shape
     strides = {

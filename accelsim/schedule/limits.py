@@ -6,9 +6,13 @@ ModelError that names the layer, its value and the limit. It must not know how t
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from accelsim.artifacts import Region
 from accelsim.errors import ModelError
 from accelsim.schedule.window import Axis
+from accelsim.spec.arithmetic import MULTIPLIER_MAX, MULTIPLIER_MIN, legal_multiplier
 
 # From the widths of the fields of load, store, conv, dwconv, pool and add; tests hold them equal.
 MAX_COUNT = 4095  # pixels of an axis, and channel blocks
@@ -44,6 +48,16 @@ def check_padding(name: str, axes: tuple[Axis, Axis], kernel: tuple[int, int]) -
                 raise ModelError(
                     f"layer {name}: a padding of {padding} exceeds {limit}, the limit of the NPU"
                 )
+
+
+def check_multipliers(name: str, multipliers: NDArray[np.float32]) -> None:
+    """Raise ModelError for a multiplier with which the NPU's float arithmetic is not exact."""
+    if not legal_multiplier(multipliers):
+        wrong = multipliers[~((multipliers >= MULTIPLIER_MIN) & (multipliers <= MULTIPLIER_MAX))]
+        raise ModelError(
+            f"layer {name}: a multiplier is {wrong.flat[0]:g}, the limits of the NPU are 2^-100 "
+            "and 2^100"
+        )
 
 
 def check_tensors(region: Region, lanes: int) -> None:

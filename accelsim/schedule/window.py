@@ -38,11 +38,6 @@ class Axis:
         return min(self.size, (outputs - 1) * self.stride + (kernel - 1) * self.dilation + 1)
 
 
-def output_size(size: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
-    """Output elements of a convolution or pooling along one axis, floor mode."""
-    return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1
-
-
 def tile_sizes(total: int) -> list[int]:
     """Tile lengths that give different numbers of tiles, longest first: ceil(total / parts)."""
     root = isqrt(total) + 1

@@ -56,6 +56,34 @@ def test_every_damaged_byte_of_the_container_is_refused(program: Program) -> Non
             program_from_bytes(data[:length])
 
 
+def _shifted(program: Program, name: str, offset: int) -> Program:
+    extent = dataclasses.replace(program.tensors[name], offset_bytes=offset)
+    return dataclasses.replace(program, tensors={**program.tensors, name: extent})
+
+
+WRONG_HEADERS = {
+    "beyond_memory": lambda p: _shifted(p, "t1", 1 << 20),
+    "before_memory": lambda p: _shifted(p, "t1", -64),
+    "program_overwritten": lambda p: dataclasses.replace(
+        p, tensors={**p.tensors, "x": dataclasses.replace(p.tensors["x"], base=0)}
+    ),
+    "unknown_input": lambda p: dataclasses.replace(p, inputs=("y",)),
+    "unknown_output": lambda p: dataclasses.replace(p, outputs=("y",)),
+    "tiles_missing": lambda p: dataclasses.replace(p, tile_of=p.tile_of[:-1]),
+    "instructions_missing": lambda p: dataclasses.replace(p, words=p.words[:4]),
+    "empty_tensor": lambda p: dataclasses.replace(
+        p, tensors={**p.tensors, "x": dataclasses.replace(p.tensors["x"], shape=(1, 0, 8, 20))}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_HEADERS)
+def test_a_header_that_contradicts_itself_is_refused(case: str, program: Program) -> None:
+    data = program_to_bytes(WRONG_HEADERS[case](program))
+    with pytest.raises(ProgramError, match="header is malformed"):
+        program_from_bytes(data)
+
+
 def test_every_instruction_is_legal_and_only_the_last_is_end(program: Program) -> None:
     assert all(check(w, EDGE8, program.opcode_mask) is None for w in program.words)
     names = [decode(w)[0].name for w in program.words]

@@ -15,7 +15,6 @@ from accelsim.artifacts import (
     Requantize,
     Tensor,
 )
-from accelsim.schedule.window import output_size
 
 
 def conv(
@@ -65,6 +64,11 @@ def pool(
     count = np.float32(1 / (kernel[0] * kernel[1]))
     requantize = Requantize(np.array([count * 2]), 4, -128, 127) if kind == "sum" else None
     return Pool2d(kind, kernel, stride, padding, zero_point, requantize, -120, 120)
+
+
+def output_size(size: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
+    """Output elements of a convolution or pooling along one axis, floor mode."""
+    return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1
 
 
 def output_shape(shape: tuple[int, int, int, int], op: LayerOp) -> tuple[int, int, int, int]:

@@ -97,9 +97,23 @@ def test_what_no_instruction_expresses_is_refused_by_name(message: str, config: 
 
 @pytest.mark.parametrize("field", ["act_bank_rows", "par_rows"])
 def test_an_addition_that_fits_no_buffer_is_refused_by_name(field: str) -> None:
-    small = replace(EDGE8, name="small", act_banks=2, **{field: 1})  # type: ignore[arg-type]
+    small = replace(EDGE8, name="small", act_banks=2, **{field: 2})  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"layer t0: not even one pixel .* configuration small"):
         schedule(layers.region((1, 3, 3, 9), layers.add(RNG)), small)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 2.0**-101, 2.0**101, float("inf"), float("nan")])
+def test_a_multiplier_that_hardware_rounds_otherwise_is_refused_by_name(value: float) -> None:
+    conv_op, add_op = layers.conv(RNG, 9, 9, (1, 1)), layers.add(RNG)
+    multiplier = conv_op.requantize.multiplier.copy()
+    multiplier[3] = value
+    wrong = (
+        replace(conv_op, requantize=replace(conv_op.requantize, multiplier=multiplier)),
+        replace(add_op, fixed=None, b_scale=np.float32(value)),
+    )
+    for op in wrong:
+        with pytest.raises(ModelError, match="layer t0: a multiplier is"):
+            schedule(layers.region((1, 3, 3, 9), op), EDGE8)
 
 
 def test_limits_are_those_of_the_instruction_table() -> None:

@@ -106,7 +106,8 @@ class Simulator:
     ) -> RunResult:
         counters: Counter[str] = Counter(timeline.counters)
         records = []
-        memory = new_memory(self.config, dram)
+        stored = {e.op.values["base_reg"] for e in timeline.retired if e.op.name == "store"}
+        memory = new_memory(self.config, dram, stored)
         executor = Executor(memory, launch.observe)
         for entry in timeline.retired:
             op = entry.op

@@ -6,7 +6,7 @@ values of instructions are read from and written to. It knows nothing of time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,11 +37,21 @@ class Memory:
         return self.par.view(np.int32).reshape(-1, self.lanes)
 
 
-def new_memory(config: Config, dram: Mapping[int, Bytes]) -> Memory:
-    """Undefined on-chip memories and copies of the DRAM regions."""
+def new_memory(
+    config: Config, dram: Mapping[int, Bytes], written: Collection[int] | None = None
+) -> Memory:
+    """Undefined on-chip memories, and copies of the DRAM regions that will be `written`.
+
+    None copies all; a region that is only read is shared with the caller.
+    """
 
     def undefined(rows: int) -> I8:
         return np.full((rows, config.lanes), UNDEFINED_BYTE, dtype=np.int8)
+
+    def region(base: int, data: Bytes) -> Bytes:
+        copied = written is None or base in written
+        flat = np.array(data, np.uint8) if copied else np.asarray(data, np.uint8)
+        return flat.reshape(-1)
 
     acc = undefined(2 * config.acc_rows * PAR_BEATS).view(np.int32)
     return Memory(
@@ -50,7 +60,7 @@ def new_memory(config: Config, dram: Mapping[int, Bytes]) -> Memory:
         undefined(config.wgt_rows),
         undefined(config.par_beats),
         acc.reshape(2, config.acc_rows, config.lanes),
-        {base: np.array(data, dtype=np.uint8).reshape(-1) for base, data in dram.items()},
+        {base: region(base, data) for base, data in dram.items()},
     )
 
 

@@ -23,48 +23,36 @@ EMPTY_MAXIMUM = -128
 Saturated = tuple[int, int]
 
 
-# Scaled values beyond this are beyond every clamp whatever the zero point, so that 16 bits do.
-NARROW = 1024
-
-
-def _narrow(x: NDArray[np.float32]) -> NDArray[np.int16]:
-    np.rint(x, out=x)
-    np.minimum(x, NARROW, out=x)
-    np.maximum(x, -NARROW, out=x)
-    narrow: NDArray[np.int16] = x.astype(np.int16)
-    return narrow
-
-
-def scale_narrow(acc: I32, multiplier: NDArray[np.float32]) -> NDArray[np.int16]:
-    """`arithmetic.scale_fp32` limited to ±NARROW."""
+def scale_float(acc: I32, multiplier: NDArray[np.float32]) -> NDArray[np.float32]:
+    """`arithmetic.scale_fp32` left in float32, where the zero point and both limits are exact."""
     x = acc.astype(np.float32)
     x *= multiplier
-    return _narrow(x)
+    return np.rint(x, out=x)
 
 
-def add_narrow(
+def add_float(
     a: NDArray[np.int16],
     b: NDArray[np.int16],
     a_scale: NDArray[np.float32],
     b_scale: NDArray[np.float32],
     inverse_scale: NDArray[np.float32],
-) -> NDArray[np.int16]:
-    """`arithmetic.add_fp32` limited to ±NARROW."""
+) -> NDArray[np.float32]:
+    """`arithmetic.add_fp32` left in float32."""
     left = a.astype(np.float32)
     left *= a_scale
     right = b.astype(np.float32)
     right *= b_scale
     left += right
     left *= inverse_scale
-    return _narrow(left)
+    return np.rint(left, out=left)
 
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
     """The scalings of the vector engine; a planted bug replaces them."""
 
-    scale: Callable[..., NDArray[Any]] = scale_narrow
-    add: Callable[..., NDArray[Any]] = add_narrow
+    scale: Callable[..., NDArray[Any]] = scale_float
+    add: Callable[..., NDArray[Any]] = add_float
     add_fixed: Callable[..., NDArray[Any]] = arithmetic.add_fixed
 
 
@@ -83,7 +71,8 @@ def _write(memory: Memory, v: Mapping[str, int], shifted: NDArray[Any]) -> Satur
     counted = (shifted,) if tail == lanes else (shifted[:-1], shifted[-1, ..., :tail])
     below = sum(int(np.count_nonzero(part < low)) for part in counted)
     above = sum(int(np.count_nonzero(part > high)) for part in counted)
-    out = arithmetic.finish(shifted, 0, low, high)
+    out = np.maximum(shifted, low)
+    np.minimum(out, high, out=out)
     if tail < lanes:
         out[-1, ..., tail:] = 0
     _destination(memory, v)[...] = out
@@ -107,7 +96,8 @@ def drain(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated
     rows = memory.acc[v["acc_bank"], first : first + shape[0] * shape[1] * shape[2]]
     bias, multiplier = parameters(memory, v, 2)
     scaled = rounding.scale(rows.reshape(shape) + bias, multiplier.view(np.float32))
-    return _write(memory, v, scaled + v["zero_point"])
+    scaled += v["zero_point"]
+    return _write(memory, v, scaled)
 
 
 def pool(memory: Memory, v: Mapping[str, int], rounding: Rounding) -> Saturated:

@@ -35,9 +35,21 @@ class RegisterPort:
         bench.rst_ni.value = 1
         await RisingEdge(bench.clk_i)
 
-    async def write(self, address: int, data: int) -> None:
-        """Writes one register and waits for the response."""
+    async def write(self, address: int, data: int, lead_cycles: int = 0) -> None:
+        """Writes one register and waits for the response.
+
+        The address comes `lead_cycles` before the data; after it where that is negative.
+        """
         bench = self.bench
+        if lead_cycles:
+            early = ("aw", "address", address) if lead_cycles > 0 else ("w", "data", data)
+            payload = {"aw": "s_axil_awaddr", "w": "s_axil_wdata"}[early[0]]
+            getattr(bench, payload).value = early[2]
+            getattr(bench, f"s_axil_{early[0]}valid").value = 1
+            for _ in range(abs(lead_cycles)):
+                await RisingEdge(bench.clk_i)
+                if getattr(bench, f"s_axil_{early[0]}ready").value == 1:
+                    raise PortError(f"register write {address:#x}: half of it was accepted")
         bench.s_axil_awaddr.value = address
         bench.s_axil_wdata.value = data
         bench.s_axil_awvalid.value = 1

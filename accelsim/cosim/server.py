@@ -5,7 +5,7 @@ with register values and counters; memory contents are shared, records go to a f
 simulation writes. This module must not know registers, programs or where regions lie: its parent
 does.
 
-A request is {"do": "map" | "call" | "run" | "quit", …}; an answer repeats "do", or is
+A request is {"do": "map" | "call" | "access" | "run" | "quit", …}; an answer repeats "do", or is
 {"failed": sentence}, or {"broken": sentence} where the NPU is to blame.
 """
 
@@ -50,6 +50,20 @@ class Server:
         function(ctypes.c_uint(request["value"]))
         return {"do": "call"}
 
+    async def access(self, request: Message) -> Message:
+        """Register accesses in order: [address] reads, [address, data, lead cycles] writes."""
+        return {"do": "access", "values": await self._accesses(request["accesses"])}
+
+    async def _accesses(self, accesses: list[list[int]]) -> list[int]:
+        values = []
+        for one in accesses:
+            if len(one) == 1:
+                values.append(await self.port.read(one[0]))
+            else:
+                await self.port.write(*one)
+        self.settings.clear()
+        return values
+
     async def run(self, request: Message) -> Message:
         """Writes registers, runs the clock until the interrupt, reads registers.
 
@@ -83,6 +97,7 @@ class Server:
             for address, data in request["after"]:
                 await self.port.write(address, data)
         if "soft_reset" in request:
+            answer["values"] = await self._accesses(request["accesses"])
             answer["left_registers"] = await self._soft_reset(*request["soft_reset"])
         bench.observe.value = 0
         answer["left"] = int(bench.run_limit.value)
@@ -113,10 +128,15 @@ async def serve(bench: Any) -> None:
     server = Server(bench)
     await server.port.reset()
     channel.send({"do": "hello"})
+    handlers = {
+        "map": server.map,
+        "call": server.call,
+        "access": server.access,
+        "run": server.run,
+    }
     while (request := channel.receive()) is not None and request["do"] != "quit":
-        handler = {"map": server.map, "call": server.call, "run": server.run}[request["do"]]
         try:
-            answer = await handler(request)
+            answer = await handlers[request["do"]](request)
         except PortError as error:
             answer = {"broken": str(error)}
         except AssertionError as error:

@@ -162,6 +162,7 @@ class Cosim:
         self._reset = False
         self._failed = False
         self._calls: dict[str, int] = {}
+        self.seen: list[int] = []  # what the register accesses of the last `abandon` read
 
     def __enter__(self) -> Self:
         self.start()
@@ -207,6 +208,21 @@ class Cosim:
             self._child.ask({"do": "call", "function": function, "value": value})
             self._reset = True
 
+    def access(self, accesses: Sequence[Sequence[int]]) -> list[int]:
+        """Register accesses in order; returns what the reads gave.
+
+        (address,) reads, (address, data, lead cycles) writes, see `registers.RegisterPort.write`.
+        """
+        self.start()
+        assert self._child is not None
+        try:
+            request = {"do": "access", "accesses": [list(one) for one in accesses]}
+            values: list[int] = self._child.ask(request, self.time_limit_seconds)["values"]
+        except BaseException:
+            self._failed = self._reset = True
+            raise
+        return values
+
     def launch(self, launch: Launch) -> RunResult:
         """Runs one program.
 
@@ -227,8 +243,12 @@ class Cosim:
         self.last_seconds = answer["seconds"]
         return self._result(launch, answer, memory, placement)
 
-    def abandon(self, launch: Launch, cycles: int) -> dict[int, int]:
+    def abandon(
+        self, launch: Launch, cycles: int, accesses: Sequence[Sequence[int]] = ()
+    ) -> dict[int, int]:
         """Starts a program and ends it with a soft reset after so many cycles.
+
+        `accesses` come before the reset (see `access`); what they read is in `seen`.
 
         Returns what registers hold then, by address; see `AFTER_RESET`. Raises RtlError where the
         reset does not end.
@@ -237,6 +257,8 @@ class Cosim:
         request = self._request(launch, placement) | {
             "limit": cycles,
             "reads": [],
+            "after": [],
+            "accesses": [list(one) for one in accesses],
             "soft_reset": (*SOFT_RESET, address("STATUS"), STATUS_RESETTING, AFTER_RESET),
         }
         assert self._child is not None
@@ -246,6 +268,7 @@ class Cosim:
             self._failed = self._reset = True
             raise
         self._reset = False
+        self.seen = list(answer["values"])
         return dict(zip(AFTER_RESET, answer["left_registers"], strict=True))
 
     def _prepare(self, launch: Launch) -> tuple[Placement, NDArray[np.uint8]]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from accelsim.mutate.campaign import Mutants, Verdict, campaign, draw, select, shuffled
 from accelsim.mutate.instrument import instrument
 from accelsim.mutate.sites import KINDS, Site, find_sites
-from accelsim.mutate.trials import Trial, trials
+from accelsim.mutate.trials import Check, Trial, trials
 
 __all__ = [
     "KINDS",
+    "Check",
     "Mutants",
     "Site",
     "Trial",

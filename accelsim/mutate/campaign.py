@@ -18,7 +18,7 @@ from accelsim.cosim.session import Cosim
 from accelsim.errors import AccelsimError, InputError
 from accelsim.mutate.instrument import SETTER, instrument
 from accelsim.mutate.sites import Site, find_sites
-from accelsim.mutate.trials import Trial
+from accelsim.mutate.trials import Check
 from accelsim.sources import PACKAGE_FILE, build_root
 from accelsim.spec.config import Config
 
@@ -94,7 +94,7 @@ def shuffled(sites: Sequence[Site], seed: int) -> list[Site]:
     return [sites[i] for i in np.random.default_rng(seed).permutation(len(sites))]
 
 
-def campaign(mutants: Mutants, sites: Sequence[Site], trials: Sequence[Trial]) -> Iterator[Verdict]:
+def campaign(mutants: Mutants, sites: Sequence[Site], trials: Sequence[Check]) -> Iterator[Verdict]:
     """Run trials until one notices the bug, for each site, in one process while it lives.
 
     Raises AccelsimError where a trial fails without a bug: the suite itself is wrong then.
@@ -109,7 +109,7 @@ def campaign(mutants: Mutants, sites: Sequence[Site], trials: Sequence[Trial]) -
             yield Verdict(site, _caught(cosim, trials))
 
 
-def _caught(cosim: Cosim, trials: Sequence[Trial]) -> str:
+def _caught(cosim: Cosim, trials: Sequence[Check]) -> str:
     for trial in trials:
         try:
             wrong = trial.run(cosim)

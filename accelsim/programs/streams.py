@@ -5,6 +5,7 @@ What comes in: a generator and a configuration. What goes out: steps for `buildi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -83,14 +84,37 @@ def draw(rng: np.random.Generator, config: Config) -> Step:
 
 def serial(rng: np.random.Generator, config: Config, count: int) -> list[Step]:
     """A defined program whose tokens put every instruction after the one before."""
-    drawn = [*fill(config), *(draw(rng, config) for _ in range(count))]
-    steps = [(name, {**values, "take": 0, "give": 0}) for name, values in drawn]
+    return chained([*fill(config), *(draw(rng, config) for _ in range(count))])
+
+
+def chained(given: Sequence[Step]) -> list[Step]:
+    """The steps with tokens that put each after the one before, and END."""
+    steps = [(name, {**values, "take": 0, "give": 0}) for name, values in given]
     for (before, giver), (after, taker) in pairwise(steps):
         first, second = BY_NAME[before].engine, BY_NAME[after].engine
         if first is not None and second is not None and first != second:
             giver["give"] |= 1 << second
             taker["take"] |= 1 << first
     return [*steps, ("end", {})]
+
+
+LOOPS = (
+    *("out_h", "out_w", "blocks", "kernel_h", "kernel_w", "in_blocks", "out_blocks", "groups_w"),
+    *("count0", "count1", "count2"),
+)
+
+
+def corners(rng: np.random.Generator, config: Config, count: int) -> list[Step]:
+    """A defined program like `serial` in whose instructions most loops run once."""
+    steps = fill(config)
+    wanted = len(steps) + count
+    while len(steps) < wanted:
+        name, given = draw(rng, config)
+        once = {loop: 1 for loop in LOOPS if loop in given and rng.random() < 0.7}
+        values = {**given, **once}
+        if accepted(name, values, config):
+            steps.append((name, values))
+    return chained(steps)
 
 
 def apart(name: str, v: dict[str, int], config: Config) -> bool:

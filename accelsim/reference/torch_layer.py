@@ -28,15 +28,20 @@ from accelsim.reference.torch_tensor import quantized_tensor
 SHIFT = 128  # qnnpack takes quint8: the int8 domain moved by an exact change of zero point
 
 
-def has_kernel(network: Network, layer: ReferenceLayer) -> bool:
-    """Whether PyTorch has one kernel for the layer: same padding on both sides, same qparams."""
+def has_kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> bool:
+    """Whether PyTorch has one kernel for the layer: same padding on both sides, same qparams.
+
+    Its sum is a golden of networks with its own rule of adding only.
+    """
     source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
     core = layer.core
     if isinstance(core, (Affine, Pool)):
         top, left, bottom, right = core.padding
         if (top, left) != (bottom, right):
             return False
-    if isinstance(core, (Affine, Add)):
+    if isinstance(core, Add):
+        return add_rule == "qnnpack"
+    if isinstance(core, Affine):
         return True
     return (source.scale, source.zero_point) == (output.scale, output.zero_point)
 

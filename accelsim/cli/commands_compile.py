@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from accelsim.cli.console import Streams, streams_of
-from accelsim.cli.output import write_json_output
+from accelsim.cli.output import check_json_target, write_json_output
 from accelsim.cli.parameters import ConfigOption, Model, SeedOption, TimeLimitOption
 from accelsim.cli.stops import stoppable
 from accelsim.errors import InputError
@@ -71,6 +71,7 @@ def run(
     io = streams_of(context)
     if out is not None and out.suffix != ".npz":
         raise InputError(f"--out {out} must end in .npz")
+    check_json_target(json)
     with stoppable(time_limit) as stop:
         try:
             with io.working():

@@ -12,6 +12,7 @@ import typer
 
 from accelsim.cli.console import Streams, streams_of
 from accelsim.cli.execution import run
+from accelsim.cli.output import check_json_target
 from accelsim.cli.parameters import BackendOption, JsonOption, TimeLimitOption
 from accelsim.errors import AccelsimError, InputError
 from accelsim.spec.config import Config
@@ -55,6 +56,7 @@ def replay(
         dump_ir=target / "ir" if options.dump_ir else None,
         expected_program=program_of(folder),
     )
+    check_json_target(json)
     run_folder.prepare(target)
     return run(_with_model(folder, options, stored, io), io, json)
 

@@ -11,6 +11,7 @@ import typer
 
 from accelsim.cli.console import streams_of
 from accelsim.cli.execution import run
+from accelsim.cli.output import check_json_target
 from accelsim.cli.parameters import (
     BackendOption,
     ConfigOption,
@@ -84,5 +85,6 @@ def verify(
         jobs=jobs,
         argv=tuple(sys.argv[1:]),
     )
+    check_json_target(json)
     run_folder.prepare(folder)
     return run(options, streams_of(context), json)

@@ -11,6 +11,12 @@ from typing import Any
 from accelsim.errors import InputError
 
 
+def check_json_target(target: str | None) -> None:
+    """Refuse a target in a folder that is not there before long work, not after it."""
+    if target is not None and target != "-" and not Path(target).parent.is_dir():
+        raise InputError(f"cannot write {target}: {Path(target).parent} is not a folder")
+
+
 def write_json_output(target: str, content: Mapping[str, Any]) -> None:
     """To stdout for `-`, else to a file, whole or not at all. Raises InputError if it cannot."""
     text = json.dumps(content, indent=1) + "\n"

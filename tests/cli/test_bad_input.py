@@ -29,6 +29,7 @@ COMMANDS = [
     (["verify", "m.pt2", "--out", "file/below"], "cannot write to file/below"),
     (["verify", "m.pt2", "--out", "occupied"], "occupied exists and is no run folder"),
     (["verify", "m.pt2", "--waive", "missing.toml"], "cannot read waivers missing.toml"),
+    (["verify", "m.pt2", "--json", "nowhere/r.json"], "nowhere is not a folder"),
     (["verify", "--wave"], "No such option: --wave"),
     (["verfiy"], "No such command 'verfiy'"),
     (["replay", "occupied"], "occupied is no run folder: it has no run.json"),

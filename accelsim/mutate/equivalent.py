@@ -12,7 +12,62 @@ from accelsim.errors import InputError
 from accelsim.mutate.sites import Site
 
 # (file, original text, why no program can tell the difference)
-EQUIVALENT: tuple[tuple[str, str, str], ...] = ()
+EQUIVALENT: tuple[tuple[str, str, str], ...] = (
+    ("npu_load.sv", "idle_q && !cmd_valid_i", "its queue offers nothing before it is done"),
+    ("npu_store.sv", "idle_q && !cmd_valid_i", "its queue offers nothing before it is done"),
+    (
+        "npu_dispatch.sv",
+        "check_q - CountWidth'(1)",
+        "slots are looked up from another one on; the two of a transfer keep their order",
+    ),
+    (
+        "npu_dispatch.sv",
+        "state_q == StCheck && check_q < LastCheck",
+        "what is looked up outside the checks is not used",
+    ),
+    ("npu_dispatch.sv", "check_q < LastCheck", "what is looked up last is not used"),
+    ("npu_dispatch.sv", "opcode < 8'd32", "opcode 32 is unknown anyway"),
+    ("npu_dma_rows.sv", "active_q && next_i", "a walk that is over is not read"),
+    ("npu_dma_bursts.sv", "active_q && ready_i", "a walk that is over is not read"),
+    ("npu_dma_bursts.sv", "left_q < BurstBeats", "equal values: either is the smaller one"),
+    ("npu_dma_bursts.sv", "to_page < beats", "equal values: either is the smaller one"),
+    (
+        "npu_requant.sv",
+        "step_i[7].param && step_i[7].index == 2'd2",
+        "the row of index 2 comes last and overwrites the others",
+    ),
+    ("npu_requant.sv", "shifted < 33'(clamp_min_i)", "at the limit both give the limit"),
+    ("npu_requant.sv", "shifted > 33'(clamp_max_i)", "at the limit both give the limit"),
+    ("npu_requant.sv", "step_i[5].valid && fixed_i", "computes what nobody reads"),
+    ("npu_fp_add.sv", "a_i[31] && b_i[31]", "the sign of a zero, which becomes the integer 0"),
+    (
+        "npu_fp_add.sv",
+        "rounded[32] || rounded[31:23] == '0",
+        "multipliers within 2^±100 keep sums normal",
+    ),
+    ("npu_fp_add.sv", "a_i[30:0] >= b_i[30:0]", "equal magnitudes: either is the larger one"),
+    ("npu_fp_add.sv", "distance > 8'd27", "27 places leave the sticky bit alone as well"),
+    (
+        "npu_fp_mul.sv",
+        "rounded[31:23] >= 9'd255",
+        "with exponent 255 the value saturates like infinity",
+    ),
+    (
+        "npu_fp_mul.sv",
+        "a_i[30:23] == '1 || b_i[30:23] == '1",
+        "multipliers within 2^±100 keep operands finite",
+    ),
+    (
+        "npu_fp_add.sv",
+        "rounded[31:23] >= 9'd255",
+        "multipliers within 2^±100 keep sums finite",
+    ),
+    ("npu_requant.sv", "step_i[9].valid && keep_i", "computes what nobody reads"),
+    ("npu_control.sv", "oldest_index_i[e] < oldest_index", "no two instructions have one index"),
+    ("npu_control.sv", "running_index_i[e] < conflict_index", "no two have one index"),
+    ("npu_vector.sv", "walk_valid && walk_step.param", "reads parameters that nobody takes"),
+    ("npu_acc_mem.sv", "v_rd_en_i && v_rd_bank_i == 1'(b)", "reads a row that nobody takes"),
+)
 
 
 def equivalents(

@@ -34,6 +34,7 @@ from accelsim.spec.registers import ErrorCode
 SLACK = 4
 SLACK_CYCLES = 5_000
 DRAIN = BY_NAME["drain"].opcode
+UNKNOWN = BY_NAME["conv"].opcode ^ 31  # makes a conv an instruction that does not exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,9 @@ def _whole(config: Config, seed: int) -> Iterator[Trial]:
             program,
             opcode_mask=program.opcode_mask & ~(1 << DRAIN),
             contract_hash=contract_hash(opcodes_of(program.opcode_mask) - {DRAIN}, config),
+        ),
+        "unknown opcode that is declared": replace(
+            program, opcode_mask=program.opcode_mask | 1 << 31, words=_patched(program, UNKNOWN)
         ),
         **{
             f"opcode of instruction 3 xor {bit}": replace(program, words=_patched(program, bit))

@@ -14,6 +14,7 @@ from accelsim.artifacts import Launch
 from accelsim.programs.building import REGION_BEATS, Step
 from accelsim.programs.building import launch as launch_steps
 from accelsim.programs.streams import chained
+from accelsim.spec.arithmetic import ADD_MODES
 from accelsim.spec.config import Config
 
 F32 = NDArray[np.float32]
@@ -21,18 +22,21 @@ ROUNDS = 24
 ZEROS, PARAMETERS, OPERANDS = 2, 1, 4  # base registers
 ADD_ROWS, DRAIN_ROWS = 3, 2
 BEATS_PER_ROW = 4
+FIXED = ADD_MODES.index("fixed")
 EXPONENTS = (127 - 100, 127 + 100)  # legal multipliers are within 2^±100
 
 
 def multipliers(rng: np.random.Generator, value: F32) -> F32:
     """Positive normal multipliers that put most values within a few units of a half."""
-    target = np.copysign(rng.integers(0, 100, value.shape) + 0.5, value).astype(np.float64)
+    near = rng.integers(0, 100, value.shape) + 0.5
+    huge = rng.uniform(0.4, 3, value.shape) * 2.0**31  # saturates, or nearly
+    target = np.copysign(np.where(rng.random(value.shape) < 0.95, near, huge), value)
     with np.errstate(divide="ignore", over="ignore"):
         wanted = np.nan_to_num((target / value.astype(np.float64)).astype(np.float32), nan=1.0)
     bits = wanted.view(np.int32) + rng.integers(-1, 2, value.shape).astype(np.int32)
-    far = (
-        rng.integers(*EXPONENTS, value.shape) << 23 | rng.integers(0, 1 << 23, value.shape)
-    ).astype(np.int32)
+    edge = rng.integers(0, 8, value.shape)
+    exponent = np.where(rng.random(value.shape) < 0.5, EXPONENTS[0] + edge, EXPONENTS[1] - 1 - edge)
+    far = (exponent << 23 | rng.integers(0, 1 << 23, value.shape)).astype(np.int32)
     bits = np.where(rng.random(value.shape) < 0.1, far, bits)
     return (
         np.clip(bits, EXPONENTS[0] << 23, (EXPONENTS[1] << 23) - 1)
@@ -43,19 +47,23 @@ def multipliers(rng: np.random.Generator, value: F32) -> F32:
 
 def drain_rows(rng: np.random.Generator, blocks: int, lanes: int) -> F32:
     """(blocks, 2, lanes) parameter words: biases of every size, multipliers for them."""
-    bias = rng.integers(-(1 << 31), 1 << 31, (blocks, lanes)) >> rng.integers(
-        0, 31, (blocks, lanes)
-    )
-    bias = bias.astype(np.int32)
+    shape = (blocks, lanes)
+    wide = rng.integers(-(1 << 31), 1 << 31, shape) >> rng.integers(0, 32, shape)
+    bias = wide.astype(np.int32)
     return np.stack([bias.view(np.float32), multipliers(rng, bias.astype(np.float32))], axis=1)
 
 
 def add_rows(rng: np.random.Generator, a: NDArray[np.int8], b: NDArray[np.int8]) -> F32:
     """(blocks, 3, lanes) parameter words for operands of (blocks, lanes): scales, inverses."""
 
+    far = rng.random(a.shape) < 0.1
+
     def scale() -> F32:
         exponent = rng.integers(-30, 10, a.shape)
         exponent = np.where(rng.random(a.shape) < 0.9, exponent // 4, exponent) + 127
+        exponent = np.where(far, EXPONENTS[0] + (exponent & 7), exponent)
+        large = rng.random(a.shape) < 0.05
+        exponent = np.where(large, EXPONENTS[1] - 1 - (exponent & 7), exponent)
         words = exponent << 23 | rng.integers(0, 1 << 23, a.shape)
         return words.astype(np.int32).view(np.float32)
 
@@ -65,6 +73,13 @@ def add_rows(rng: np.random.Generator, a: NDArray[np.int8], b: NDArray[np.int8])
     sb = np.where(near & (ratio > 0), sa * ratio * np.float32(1 + 2.0**-20), sb).astype(np.float32)
     total = a.astype(np.float32) * sa + b.astype(np.float32) * sb
     return np.stack([sa, sb, multipliers(rng, total)], axis=1)
+
+
+def fixed_rows(rng: np.random.Generator, blocks: int, lanes: int) -> F32:
+    """(blocks, 3, lanes) words of fixed-point sums: small numbers, so that ties abound."""
+    shape = (blocks, lanes)
+    rows = [rng.integers(1, 5, shape), rng.integers(1, 5, shape), rng.integers(0, 5, shape)]
+    return np.stack(rows, axis=1).astype(np.int32).view(np.float32)
 
 
 def ties(rng: np.random.Generator, config: Config) -> Launch:
@@ -92,6 +107,9 @@ def ties(rng: np.random.Generator, config: Config) -> Launch:
             strides = {"a_block_stride": 1, "b_block_stride": 1, "par_stride": ADD_ROWS}
             step = ("add", {**common, **places, **strides})
             made = add_rows(rng, operands[first:][:adds], operands[first + adds :][:adds])
+            if number % 8 == 5:
+                step = ("add", {**step[1], "mode": FIXED})
+                made = fixed_rows(rng, adds, lanes)
         else:
             step = ("drain", {**common, "blocks": drains, "par_stride": DRAIN_ROWS})
             made = drain_rows(rng, drains, lanes)

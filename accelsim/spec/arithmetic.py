@@ -25,7 +25,6 @@ INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 # Multipliers are positive, normal and within 2^±100, so that no product is subnormal and none
 # overflows before it is rounded to an integer that saturates.
 MULTIPLIER_MIN, MULTIPLIER_MAX = np.float32(2.0**-100), np.float32(2.0**100)
-MODES = ("fp32", "tflite", "half_up", "half_even", "half_away")
 ADD_MODES = ("fp32", "fixed")  # by number in the instruction
 # With multipliers up to 2^22 the sum of two products of 9-bit operands cannot leave int32:
 # 2·255·2^22 < 2^31. The hardware reads one bit more than 2^22 - 1 needs, and wraps beyond.

@@ -20,6 +20,7 @@ from accelsim.cli import (
 )
 from accelsim.cli.console import Color, streams
 from accelsim.cli.defaults import Options, read_defaults
+from accelsim.cli.stops import stoppable
 from accelsim.errors import AccelsimError
 from accelsim.vectors import cli as vectors
 
@@ -109,12 +110,11 @@ def _run(arguments: list[str]) -> int:
         command: Any = typer.main.get_command(app)
         known = {name: _options(one) for name, one in command.commands.items()}
         completing = "_ACCELSIM_COMPLETE" in os.environ
-        result = command.main(
-            arguments,
-            prog_name="accelsim",
-            standalone_mode=False,
-            default_map={} if completing else read_defaults(known, _options(command)),
-        )
+        defaults = {} if completing else read_defaults(known, _options(command))
+        with stoppable(None):  # from the first import on
+            result = command.main(
+                arguments, prog_name="accelsim", standalone_mode=False, default_map=defaults
+            )
         return result if isinstance(result, int) else 0
     except AccelsimError as error:
         return _say(str(error), error.exit_code, debug)

@@ -130,6 +130,12 @@ def lint(session: nox.Session) -> None:
 
 
 @shared
+def synth(session: nox.Session) -> None:
+    """Read the design with Yosys, and refuse latches: `-- edge8 base16`, edge8 if none."""
+    python(session, "-m", "tools.rtl_synth", *session.posargs)
+
+
+@shared
 def types(session: nox.Session) -> None:
     """Type-check the package, the tools and this file."""
     python(session, "-m", "mypy", *session.posargs)

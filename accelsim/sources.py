@@ -1,12 +1,13 @@
-"""Where the SystemVerilog sources are, in a checkout or an installed wheel.
+"""Where the SystemVerilog sources and the vectors are, in a checkout or an installed wheel.
 
 What comes in: the location of this package. What goes out: paths. A checkout, or an editable
-install of it, has `rtl/` beside the package; a wheel carries the same tree as
-`accelsim/_sources/rtl`. This module must not know what the sources contain.
+install of it, has `rtl/` and `vectors/` beside the package; a wheel carries the same trees in
+`accelsim/_sources`, to be read and never written. This module must not know what they contain.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from accelsim.errors import InputError, ToolError
@@ -14,6 +15,18 @@ from accelsim.errors import InputError, ToolError
 PACKAGE = Path(__file__).resolve().parent
 LIST = "files.f"
 PACKAGE_FILE = "npu_pkg.sv"
+
+
+def is_checkout() -> bool:
+    """True where the package lies in a checkout, whose files may be rewritten."""
+    return (PACKAGE.parent / "pyproject.toml").is_file()
+
+
+def vectors_root() -> Path:
+    """Folder of the committed vectors; the checkout's, which need not exist, where none is."""
+    carried = PACKAGE / "_sources" / "vectors"
+    beside = PACKAGE.parent / "vectors"
+    return carried if carried.is_dir() and not is_checkout() else beside
 
 
 def rtl_root() -> Path:
@@ -48,6 +61,7 @@ def rtl_files(config_name: str, root: Path | None = None) -> tuple[Path, ...]:
 
 def build_root() -> Path:
     """Folder for what runs leave behind: `build/` of a checkout, a cache in the home otherwise."""
-    if (PACKAGE.parent / "pyproject.toml").is_file():
+    if is_checkout():
         return PACKAGE.parent / "build"
-    return Path.home() / ".cache" / "accelsim"
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "accelsim"

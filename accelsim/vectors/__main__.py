@@ -16,13 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from accelsim.errors import AccelsimError
+from accelsim.errors import AccelsimError, InputError
 from accelsim.simulate import Simulator
+from accelsim.sources import is_checkout, vectors_root
 from accelsim.vectors.build import build_cases
 from accelsim.vectors.case import Case, case_folders, read_case, write_case
 from accelsim.vectors.replay import replay
 
-ROOT = Path(__file__).resolve().parents[2] / "vectors"
+ROOT = vectors_root()
 LIMIT_BYTES = 20 << 20
 
 
@@ -35,6 +36,8 @@ def main(arguments: list[str]) -> int:
     if options.update != bool(options.reason):
         parser.error("--update and --reason TEXT go together")
     try:
+        if options.update and not is_checkout():
+            raise InputError(f"the vectors in {ROOT} are installed: update them in a checkout.")
         return _update(options.reason) if options.update else _check()
     except AccelsimError as error:
         print(f"vectors: {error}", file=sys.stderr)

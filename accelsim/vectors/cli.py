@@ -11,12 +11,13 @@ import typer
 
 from accelsim.artifacts import Backend
 from accelsim.errors import InputError
+from accelsim.sources import vectors_root
 from accelsim.spec.config import Config
 from accelsim.vectors.case import Case, case_folders, read_case
 from accelsim.vectors.export import FORMS, export
 from accelsim.vectors.replay import replay
 
-ROOT = Path(__file__).resolve().parents[2] / "vectors"
+ROOT = vectors_root()
 Root = Annotated[Path, typer.Option("--root", help="Folder of CONFIG/CASE folders.")]
 CaseArgument = Annotated[str, typer.Argument(help="CONFIG/CASE, or a folder with a case.json.")]
 

@@ -6,6 +6,7 @@ two slots of a quarter. So matrix and load never share a port with vector and st
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
@@ -41,16 +42,19 @@ class Slots:
 
 @dataclass(slots=True)
 class Constants:
-    """The image behind the weights base register, grown chunk by chunk."""
+    """The image behind the weights base register, grown chunk by chunk, each chunk once."""
 
     data: bytearray = field(default_factory=bytearray)
+    offsets: dict[bytes, int] = field(default_factory=dict)  # SHA-256 of a chunk → its offset
 
     def add(self, chunk: bytes) -> int:
-        """Append `chunk`, aligned; returns its offset in bytes."""
-        self.data += bytes(-len(self.data) % ALIGN_BYTES)
-        offset = len(self.data)
-        self.data += chunk
-        return offset
+        """Offset in bytes of `chunk`, which is appended, aligned, where it is new."""
+        key = hashlib.sha256(chunk).digest()
+        if key not in self.offsets:
+            self.data += bytes(-len(self.data) % ALIGN_BYTES)
+            self.offsets[key] = len(self.data)
+            self.data += chunk
+        return self.offsets[key]
 
 
 @dataclass(slots=True)

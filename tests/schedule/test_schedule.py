@@ -12,6 +12,7 @@ from accelsim.emit import compile_region, isolate, launch_memory, read_tensor
 from accelsim.errors import ModelError
 from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS, Config
+from accelsim.spec.encoding import decode
 from tests.schedule import layers, oracle
 
 EDGE8, BASE16, WIDE32 = CONFIGS.values()
@@ -155,6 +156,16 @@ def test_small_memories_split_rows_and_channels_both_ways() -> None:
     assert facts["row_splits"] > 1
     assert facts["in_channel_splits"] > 1
     assert facts["out_channel_splits"] > 1
+
+
+def test_weights_that_are_loaded_again_lie_in_memory_once() -> None:
+    rng = np.random.default_rng(6)
+    op = layers.conv(rng, 64, 64, padding=(1, 1, 1, 1))
+    program = check(layers.region((1, 14, 14, 64), op), EDGE8)
+    loaded = [v["count0"] for row, v in map(decode, program.words) if v.get("memory") == 1]
+    assert sum(loaded) * EDGE8.lanes > 5 * op.weight.size
+    parameters, alignment = 64 * 8, 64 * len(loaded)
+    assert len(program.constants) <= op.weight.size + parameters + alignment
 
 
 def test_a_maximum_that_exceeds_the_buffer_is_refused_by_name() -> None:

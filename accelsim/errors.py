@@ -5,6 +5,8 @@ Library code raises these; only the command line turns them into exit codes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class AccelsimError(Exception):
     """Base of every error that a user can cause or must act on (exit code 2)."""
@@ -31,18 +33,22 @@ class ToolError(AccelsimError):
 class TimeLimitError(AccelsimError):
     """A run exceeded its time or cycle limit.
 
-    `instruction` is the lowest index that had not retired, where that is known.
+    `instruction` is the lowest index that had not retired, where that is known; `digests` are
+    those of the instructions that had.
     """
 
     exit_code = 124
     instruction: int | None = None
+    digests: Mapping[int, int] | None = None
 
 
 class RtlError(AccelsimError):
     """The RTL broke a rule of its own: an assertion fired, or it wrote outside every region.
 
-    `instruction` is the lowest index that had not retired, where that is known.
+    `instruction` is the lowest index that had not retired, where that is known; `digests` are
+    those of the instructions that had.
     """
 
     exit_code = 1
     instruction: int | None = None
+    digests: Mapping[int, int] | None = None

@@ -10,7 +10,7 @@ program, which is what a user can look up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accelsim.artifacts import Comparison, Program, Record, RunResult, Shape4
@@ -117,12 +117,30 @@ def stopped(program: Program, result: RunResult, numbers: Sequence[int] | None =
     return f"{found}; it waits for a token of {waits}"
 
 
-def unfinished(program: Program, index: int | None, numbers: Sequence[int] | None = None) -> str:
-    """Where a run was that gave no result: its first instruction that had not retired."""
+def unfinished(
+    program: Program,
+    error: Exception,
+    numbers: Sequence[int] | None = None,
+    other: RunResult | None = None,
+) -> str:
+    """Where a run was that gave no result, "" where its error does not know.
+
+    Its first instruction that had not retired; or the first that wrote something else than in
+    `other`, a run of the same program that was right.
+    """
+    index: int | None = getattr(error, "instruction", None)
+    digests: Mapping[int, int] | None = getattr(error, "digests", None)
+    what = "had not retired"
+    if other is not None and digests is not None:
+        right = {record.index: record.digest for record in other.records}
+        wrong = min((i for i in right if digests.get(i) != right[i]), default=None)
+        if wrong is not None:
+            index = wrong
+            what = "wrote something else" if wrong in digests else what
     if index is None or not 0 <= index < len(program.words):
         return ""
     return (
-        f"; the first instruction that had not retired is in layer {layer_of(program, index)}, "
+        f"; the first instruction that {what} is in layer {layer_of(program, index)}, "
         f"tile {program.tile_of[index]}, instruction {_number(index, numbers)}: "
         f"{disassemble_one(program.words[index], index)}"
     )

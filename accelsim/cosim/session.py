@@ -237,7 +237,7 @@ class Cosim:
         except BaseException as error:
             self._failed = self._reset = True
             if launch.observe and isinstance(error, (RtlError, TimeLimitError)):
-                error.instruction = self._unretired(len(launch.program.words))
+                self._explain(error, len(launch.program.words))
             raise
         self.launches += 1
         self.last_seconds = answer["seconds"]
@@ -341,13 +341,13 @@ class Cosim:
         found = read_records(self.folder / "records.bin")
         return tuple(sorted(found, key=lambda r: (r.engine, r.start_cycle)))
 
-    def _unretired(self, instructions: int) -> int | None:
-        """The lowest index that left no record, or that of END, which never leaves one."""
-        try:
-            retired = {record.index for record in read_records(self.folder / "records.bin")}
-        except OSError:
-            return None
-        return next((i for i in range(instructions) if i not in retired), None)
+    def _explain(self, error: RtlError | TimeLimitError, instructions: int) -> None:
+        """Puts into an error what had retired; END never leaves a record."""
+        with contextlib.suppress(OSError):
+            found = read_records(self.folder / "records.bin")
+            error.digests = {record.index: record.digest for record in found}
+            missing = (i for i in range(instructions) if i not in error.digests)
+            error.instruction = next(missing, None)
 
     def _mapped(self, size_bytes: int) -> NDArray[np.uint8]:
         """The shared memory, made larger where `size_bytes` do not fit."""

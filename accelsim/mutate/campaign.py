@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from accelsim.cosim.build import cache_root
 from accelsim.cosim.model import design_files
 from accelsim.cosim.session import Cosim
 from accelsim.errors import AccelsimError, InputError
 from accelsim.mutate.instrument import SETTER, instrument
 from accelsim.mutate.sites import Site, find_sites
 from accelsim.mutate.trials import Check
-from accelsim.sources import PACKAGE_FILE, build_root
+from accelsim.sources import PACKAGE_FILE
 from accelsim.spec.config import Config
 
 SECONDS = 30.0
@@ -39,7 +40,7 @@ class Mutants:
         """Find the sites and write the instrumented copies to `folder`."""
         files = design_files(config)
         sites = find_sites([f for f in files if f.name != PACKAGE_FILE])
-        folder = folder or build_root() / "mutants" / config.name
+        folder = folder or cache_root() / "mutants" / config.name
         return Mutants(config, sites, instrument(files, sites, folder))
 
     def site(self, number: int) -> Site:

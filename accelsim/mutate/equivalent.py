@@ -63,6 +63,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
         "multipliers within 2^±100 keep sums finite",
     ),
     ("npu_requant.sv", "step_i[9].valid && keep_i", "computes what nobody reads"),
+    ("npu_requant.sv", "is_add && !fixed_i", "computes sums that nobody takes"),
     ("npu_control.sv", "oldest_index_i[e] < oldest_index", "no two instructions have one index"),
     ("npu_control.sv", "running_index_i[e] < conflict_index", "no two have one index"),
     ("npu_vector.sv", "walk_valid && walk_step.param", "reads parameters that nobody takes"),

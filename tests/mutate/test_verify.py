@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.rtl, pytest.mark.timeout(900)]  # the fixture builds t
 EDGE = CONFIGS["edge8"]
 MODEL = f"{tiny.__file__}:tiny"
 ENGINES = ("load", "matrix", "vector", "store", "control")
-TRIES = 3
+TRIES = 8
 _log = logging.getLogger(__name__)
 LOCATED = re.compile(r"layer (\S+), tile \d+, instruction \d+: \w+")
 

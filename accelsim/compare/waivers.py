@@ -6,6 +6,7 @@ The file is TOML with one table `[[waive]]` a waiver: `layer`, `golden`, `reason
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -54,14 +55,24 @@ def _waiver(path: Path, number: int, entry: object, today: date) -> Waiver:
         raise InputError(f"{where}: layer {entry['layer']!r} has a wildcard; name one layer")
     if entry["golden"] not in GOLDENS:
         raise InputError(f"{where}: golden {entry['golden']!r} is not one of {', '.join(GOLDENS)}")
-    expires = entry["expires"]
-    try:
-        day = expires if isinstance(expires, date) else date.fromisoformat(str(expires))
-    except ValueError:
-        raise InputError(f"{where}: expires {expires!r} is not a date YYYY-MM-DD") from None
+    day = _day(entry["expires"])
+    if day is None:
+        raise InputError(f"{where}: expires {entry['expires']} is not a date YYYY-MM-DD")
     if day < today:
         raise InputError(f"{where}: it expired on {day}; renew it with a reason, or remove it")
     return Waiver(entry["layer"], entry["golden"], entry["reason"], day)
+
+
+def _day(value: object) -> date | None:
+    """A day without a time, as TOML has it or as text; None for anything else."""
+    if type(value) is date:  # a datetime is a date too
+        return value
+    if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value, re.ASCII):
+        return None
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        return None
 
 
 def apply_waivers(

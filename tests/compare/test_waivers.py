@@ -24,13 +24,19 @@ WRONG = [
     (GOOD.replace("torch", "onnx"), "golden 'onnx' is not one of"),
     (GOOD.replace("known rounding", " "), "reason must be a text that is not empty"),
     (GOOD.replace("2026-06-01", "2026-05-31"), "expired on 2026-05-31"),
-    (GOOD.replace("2026-06-01", '"soon"'), "'soon' is not a date"),
+    (GOOD.replace("2026-06-01", '"soon"'), "soon is not a date"),
     (GOOD + "until = 1\n", "expected exactly the keys"),
     (GOOD.replace('golden = "torch"\n', ""), "expected exactly the keys"),
     ("layer = 'a'\n", "expected one or more [[waive]] tables"),
     ("", "expected one or more [[waive]] tables"),
     ("[[waive]\n", "not valid TOML"),
 ]
+# One value of every kind that TOML has.
+KINDS = (
+    '"text"|1|20300101|1.5|inf|nan|true|[]|[2030-01-01]|{}|{a = 1}|2030-01-01|10:00:00|'
+    "2030-01-01T00:00:00|2030-01-01T00:00:00Z"
+).split("|")
+LEGAL = {"layer": {'"text"'}, "golden": set(), "reason": {'"text"'}, "expires": {"2030-01-01"}}
 
 
 def comparison(golden: str, status: str = "different", gate: bool = True) -> Comparison:
@@ -52,6 +58,34 @@ def test_a_wrong_waiver_is_refused_with_what_is_wrong(tmp_path, text, named):
     with pytest.raises(InputError) as caught:
         waivers(tmp_path, text)
     assert named in str(caught.value)
+
+
+@pytest.mark.parametrize("key", sorted(LEGAL))
+@pytest.mark.parametrize("value", KINDS)
+def test_every_other_kind_of_value_is_refused_naming_the_key(tmp_path, key, value):
+    text = "\n".join(
+        f"{key} = {value}" if line.startswith(f"{key} =") else line for line in GOOD.splitlines()
+    )
+    if value in LEGAL[key]:
+        (waiver,) = waivers(tmp_path, text)
+        assert str(getattr(waiver, key)) == value.strip('"')
+        return
+    with pytest.raises(InputError, match=rf"waiver 1: {key} "):
+        waivers(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["waive = 1", "waive = [1]", "waive = {}", "[waive]\nlayer = 'a'"])
+def test_a_table_of_another_kind_is_refused(tmp_path, text):
+    with pytest.raises(InputError, match="expected"):
+        waivers(tmp_path, text)
+
+
+def test_a_day_may_be_written_as_text_in_one_form_only(tmp_path):
+    (waiver,) = waivers(tmp_path, GOOD.replace("2026-06-01", '"2030-01-31"'))
+    assert waiver.expires == date(2030, 1, 31)
+    for text in ('"20300131"', '"2030-W05-4"', '"2030-01-31T00:00"', '"2030-02-30"'):
+        with pytest.raises(InputError, match=r"expires .* is not a date YYYY-MM-DD"):
+            waivers(tmp_path, GOOD.replace("2026-06-01", text))
 
 
 def test_a_waiver_covers_its_golden_alone_and_the_gate_stays(tmp_path):

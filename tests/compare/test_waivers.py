@@ -32,10 +32,21 @@ WRONG = [
     ("[[waive]\n", "not valid TOML"),
 ]
 # One value of every kind that TOML has.
-KINDS = (
-    '"text"|1|20300101|1.5|inf|nan|true|[]|[2030-01-01]|{}|{a = 1}|2030-01-01|10:00:00|'
-    "2030-01-01T00:00:00|2030-01-01T00:00:00Z"
-).split("|")
+KINDS = """"text"
+1
+20300101
+1.5
+inf
+nan
+true
+[]
+[2030-01-01]
+{}
+{a = 1}
+2030-01-01
+10:00:00
+2030-01-01T00:00:00
+2030-01-01T00:00:00Z""".splitlines()
 LEGAL = {"layer": {'"text"'}, "golden": set(), "reason": {'"text"'}, "expires": {"2030-01-01"}}
 
 

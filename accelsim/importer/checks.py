@@ -45,8 +45,8 @@ def check_source(source: SourceModel) -> None:
 
     Raises:
         ModelError: parameters of an unsupported dtype, or inputs that are not float32 arrays.
-        InputError: empty or non-finite example inputs, or calibration and test data of another
-            shape than the example.
+        InputError: empty or non-finite example inputs, or calibration and test data that do not fit
+            to the example.
     """
     input_arrays(source.example_inputs, source.name)
     expected = torch.export.ExportedProgram if source.already_quantized else torch.nn.Module
@@ -73,24 +73,39 @@ def check_source(source: SourceModel) -> None:
             raise InputError(f"input '{name}' of {source.name} is empty or has NaN or infinity")
     sample = source.example_inputs[0].shape[1:]
     for number, batch in enumerate(source.calibration):
-        if batch.dtype != np.float32 or batch.shape[1:] != sample or not np.isfinite(batch).all():
-            raise InputError(
-                f"calibration batch {number} of {source.name} is {batch.dtype} {batch.shape}; it "
-                f"must be finite float32 (samples, {', '.join(str(extent) for extent in sample)})"
-            )
+        _check_samples(batch, f"calibration batch {number} of {source.name}", sample)
     _check_test_split(source, sample)
+
+
+def _check_samples(values: object, what: str, sample: tuple[int, ...]) -> None:
+    """`values` are finite float32 samples of the shape `sample`."""
+    wanted = f"finite float32 (samples, {', '.join(str(extent) for extent in sample)})"
+    if not isinstance(values, np.ndarray):
+        raise InputError(f"{what} must be {wanted}, not a {type(values).__name__}")
+    fits = values.dtype == np.float32 and values.ndim > 0 and values.shape[1:] == sample
+    if not fits or not np.isfinite(values).all():
+        raise InputError(f"{what}: {values.dtype} of shape {values.shape}; they must be {wanted}")
 
 
 def _check_test_split(source: SourceModel, sample: tuple[int, ...]) -> None:
     inputs, labels = source.test_inputs, source.test_labels
     if inputs is None:
+        if labels is not None:
+            raise InputError(f"model {source.name} has test labels and no test inputs")
         return
-    if inputs.dtype != np.float32 or inputs.shape[1:] != sample:
+    _check_samples(inputs, f"test inputs of {source.name}", sample)
+    batch = next(iter(source.example_inputs[0].shape), 1)
+    if len(inputs) < batch:
         raise InputError(
-            f"test inputs of {source.name} are {inputs.dtype} {inputs.shape}; they must be float32 "
-            f"(samples, {', '.join(str(extent) for extent in sample)})"
+            f"model {source.name} has {len(inputs)} test inputs and its batch is {batch}: give "
+            "a batch at least, or none"
         )
-    if labels is not None and labels.shape != (len(inputs),):
+    if labels is None:
+        return
+    if not isinstance(labels, np.ndarray) or not np.issubdtype(labels.dtype, np.integer):
+        found = labels.dtype if isinstance(labels, np.ndarray) else f"a {type(labels).__name__}"
+        raise InputError(f"test labels of {source.name} are {found}; an array of integers is due")
+    if labels.shape != (len(inputs),):
         raise InputError(
             f"test labels of {source.name} have shape {labels.shape} for {len(inputs)} test inputs"
         )

@@ -66,6 +66,16 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("npu_requant.sv", "is_add && !fixed_i", "computes sums that nobody takes"),
     ("npu_control.sv", "oldest_index_i[e] < oldest_index", "no two instructions have one index"),
     ("npu_control.sv", "running_index_i[e] < conflict_index", "no two have one index"),
+    (
+        "npu_vector_walk.sv",
+        "!in_params && kw_last",
+        "only steps that end a window reach the stage that looks at it",
+    ),
+    (
+        "npu_vector_walk.sv",
+        "!in_params && kw_last && kh_last",
+        "only steps that end a window reach the stage that looks at it",
+    ),
     ("npu_vector.sv", "walk_valid && walk_step.param", "reads parameters that nobody takes"),
     ("npu_acc_mem.sv", "v_rd_en_i && v_rd_bank_i == 1'(b)", "reads a row that nobody takes"),
 )

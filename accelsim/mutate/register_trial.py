@@ -15,6 +15,7 @@ WORD = (1 << 32) - 1
 # Bits that a register has, where they are not all 32.
 BITS = {"BASE_LO": WORD - (BASE_ALIGN_BYTES - 1), "BASE_HI": 0xFF, "PRESET": 0xFF, "IRQ_ENABLE": 1}
 LEADS = (0, 3, -3)
+DONE = 2  # STATUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ class BusyTrial:
             (address("WATCHDOG"), 9, 0),
         ]
         late += [(status,), (enable,), (status, 1, 0), (status,)]
+        late += [(address("CTRL"), 0, 0), (address("STATUS"),)]  # starts nothing
         cosim.abandon(self.launch, self.launch.cycle_limit, late)
-        if cosim.seen != [1, 1, 1, 1, 0]:
-            return f"interrupt status and enable are {cosim.seen}, expected [1, 1, 1, 1, 0]"
+        if cosim.seen != [1, 1, 1, 1, 0, DONE]:
+            return f"interrupt status, enable and status are {cosim.seen}"
         return ""

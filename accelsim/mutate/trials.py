@@ -97,9 +97,9 @@ def trials(config: Config, seed: int, scale: int = 1) -> list[Check]:
     """All trials of a configuration; `scale` multiplies how many random programs there are."""
     return [
         *_phases(config, seed, 2 * scale),
-        *_serial(config, seed, 6 * scale),
+        *_serial(config, seed, 10 * scale),
         *_ties(config, seed, 6 * scale),
-        *_corners(config, seed, 3 * scale),
+        *_corners(config, seed, 5 * scale),
         *_broken(config, seed, 40 * scale),
         *_extents(config, seed),
         *_whole(config, seed),

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tools import rtl_loop
+from accelsim.artifacts import Launch, RunResult
+from accelsim.errors import ToolError
+from accelsim.simulate import Simulator
+from accelsim.sources import rtl_root, vectors_root
+from accelsim.spec.config import CONFIGS
+from accelsim.vectors.case import read_case
+from tools import rtl_lint, rtl_loop, rtl_operators
+
+EDGE8 = CONFIGS["edge8"]
 
 
 @pytest.fixture
@@ -46,8 +57,108 @@ def test_unknown_module_is_refused_with_the_nearest_names(
 ) -> None:
     monkeypatch.setattr(rtl_loop, "ROOT", places[0].parent)
     assert rtl_loop.main(["leef"]) == 2
-    assert "nearest: leaf" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "nearest: leaf" in said and "modules: alone, leaf, mid, top" in said
 
 
 def test_missing_module_name_is_refused() -> None:
     assert rtl_loop.main([]) == 2
+
+
+def wrong_byte(launch: Launch) -> RunResult:
+    """The simulator's result with every byte changed."""
+    result = Simulator(EDGE8).run(launch)
+    return replace(result, dram={b: m ^ np.uint8(1) for b, m in result.dram.items()})
+
+
+def wrong_output(launch: Launch) -> RunResult:
+    """The simulator's result with the first element of the first layer's output changed."""
+    result = Simulator(EDGE8).run(launch)
+    first = launch.program.tensors["t0"]
+    result.dram[first.base][first.offset_bytes] ^= 1
+    return result
+
+
+@pytest.mark.parametrize(
+    ("module", "operators"),
+    [
+        ("npu_matrix_walk", ("conv2d", "depthwise_conv2d", "linear")),
+        ("npu_matrix_depthwise", ("depthwise_conv2d",)),
+        ("npu_fp_mul", ("conv2d", "depthwise_conv2d", "linear", "add", "avg_pool2d")),
+        ("npu_divide_pow2", ("add",)),
+        ("npu_semaphores", rtl_operators.ALL),
+        ("axi_memory", rtl_operators.ALL),
+    ],
+)
+def test_module_belongs_to_operators(module: str, operators: tuple[str, ...]) -> None:
+    assert rtl_operators.reach(module)[1] == operators
+
+
+def test_every_prefix_names_modules_that_exist() -> None:
+    modules = [path.stem for path in rtl_lint.hand_written(rtl_root())]
+    assert all(any(m.startswith(prefix) for m in modules) for prefix in rtl_operators.ENGINES)
+
+
+def test_every_operator_has_a_vector_in_the_configuration_of_the_loop() -> None:
+    folders = (vectors_root() / rtl_loop.CONFIG).iterdir()
+    assert {read_case(folder).operator for folder in folders} == set(rtl_operators.ALL)
+
+
+def test_layers_of_a_right_backend_are_right_and_not_constant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert rtl_loop.layers_right(rtl_operators.ALL, Simulator(EDGE8).run)
+    assert capsys.readouterr().out.count(", right") == len(rtl_operators.ALL)
+
+
+def test_wrong_layers_and_vectors_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [read_case(vectors_root() / "edge8/max_pool")]
+    assert rtl_loop.right(cases, Simulator(EDGE8).run)
+    assert not rtl_loop.right(cases, wrong_byte)
+    assert "WRONG: byte" in capsys.readouterr().out
+    assert not rtl_loop.layers_right(("conv2d",), wrong_output)
+    assert "WRONG in 1" in capsys.readouterr().out
+
+
+def planted(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, unit: int) -> None:
+    """The loop over the planted modules, with unit tests that end in status `unit`."""
+    monkeypatch.setattr(rtl_loop, "ROOT", places[0].parent)
+    monkeypatch.setattr(rtl_loop, "nearest_tests", lambda *_: (("leaf",), (Path("test_x.py"),)))
+    monkeypatch.setattr(rtl_lint, "main", lambda _: 0)
+    done = subprocess.CompletedProcess[str]((), unit)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+
+
+@pytest.mark.parametrize(("good", "status"), [(True, 0), (False, 1)])
+def test_status_follows_the_whole_npu_and_the_rest_is_named(
+    good: bool,
+    status: int,
+    places: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    planted(places, monkeypatch, 0)
+    monkeypatch.setattr(rtl_loop, "on_rtl", lambda _: (good, "max_pool"))
+    assert rtl_loop.main(["leaf"]) == status
+    said = capsys.readouterr().out
+    assert "Not run:" in said and "vectors max_pool" in said and "base16" in said
+
+
+def test_failed_build_is_one_sentence_and_status_1(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(operators: tuple[str, ...]) -> tuple[bool, str]:
+        raise ToolError("building npu_tb failed.")
+
+    planted(places, monkeypatch, 0)
+    monkeypatch.setattr(rtl_loop, "on_rtl", fails)
+    assert rtl_loop.main(["leaf"]) == 1
+    assert "leaf: building npu_tb failed." in capsys.readouterr().out
+
+
+def test_failed_unit_tests_end_the_loop_and_what_follows_is_named(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planted(places, monkeypatch, 1)
+    assert rtl_loop.main(["leaf"]) == 1
+    assert "vectors and layers, until leaf's unit tests pass" in capsys.readouterr().out

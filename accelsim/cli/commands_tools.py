@@ -64,7 +64,7 @@ def _zoo_files() -> list[Path]:
 
 
 def cache_info(context: typer.Context) -> None:
-    """List built simulations and trained models with their sizes."""
+    """List built simulations, what else the cache holds, and trained models with their sizes."""
     from accelsim.cosim import build
 
     out = streams_of(context).out
@@ -75,6 +75,9 @@ def cache_info(context: typer.Context) -> None:
     for entry in build.cache_info():
         table.add_row(entry.name, _size(entry.size_bytes), entry.built)
         total += entry.size_bytes
+    for name, size in build.cache_sizes().items():
+        table.add_row(f"{name}/", _size(size), "")
+        total += size
     for path in _zoo_files():
         size = path.stat().st_size
         table.add_row(path.name, _size(size), "")
@@ -84,7 +87,7 @@ def cache_info(context: typer.Context) -> None:
 
 
 def cache_clear(context: typer.Context) -> None:
-    """Delete built simulations and trained models; the next run makes them again."""
+    """Delete built simulations, their logs and trained models; run folders of verify stay."""
     from accelsim.cosim import build
 
     freed = build.cache_clear()

@@ -19,7 +19,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +38,9 @@ OPTIMIZE = {
     },
 }
 SCRATCH_AGE_SECONDS = 3600
+# Folders of the cache: binaries, run-time objects, builds under way and failed, generated packages
+# of users' configurations, sources with planted bugs, run folders of unit benches and sessions.
+PARTS = ("bin", "runtime", "scratch", "failed", "gen", "mutants", "runs", "sessions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,13 +282,56 @@ def cache_info(cache: Path | None = None) -> tuple[CacheEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: (entry.built, entry.name)))
 
 
-def cache_clear(cache: Path | None = None) -> int:
-    """Deletes binaries, run-time objects and leftovers; returns the bytes that became free."""
+def cache_sizes(cache: Path | None = None) -> dict[str, int]:
+    """Bytes in each part of the cache but the finished binaries; empty parts are left out."""
     folder = cache or cache_root()
-    freed = 0
-    for part in ("bin", "runtime", "scratch", "failed"):
-        for path in sorted((folder / part).rglob("*")):
-            if path.is_file():
-                freed += path.stat().st_size
-        shutil.rmtree(folder / part, ignore_errors=True)
-    return freed
+    sizes = {part: _size(folder / part) for part in PARTS if part != "bin"}
+    return {part: size for part, size in sizes.items() if size}
+
+
+def cache_clear(cache: Path | None = None) -> int:
+    """Deletes all parts of the cache; returns the bytes that became free.
+
+    What a running process builds or simulates stays.
+    """
+    folder = cache or cache_root()
+    before = sum(_size(folder / part) for part in PARTS)
+    for part in PARTS:
+        for path in (folder / part).glob("*"):
+            if part == "scratch" and _is_building(folder, path.name):
+                continue
+            if part == "sessions" and _is_running(path.name):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    return before - sum(_size(folder / part) for part in PARTS)
+
+
+def _size(folder: Path) -> int:
+    """Bytes of all files below a folder, those that vanish meanwhile apart."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            total += path.lstat().st_size if path.is_file() else 0
+    return total
+
+
+def _is_building(cache: Path, scratch: str) -> bool:
+    """Whether a process holds the lock of the binary that is built in this scratch folder."""
+    lock = cache / "locks" / f"{'-'.join(scratch.split('-')[:2])}.lock"
+    if not lock.is_file():
+        return False
+    with lock.open() as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def _is_running(session: str) -> bool:
+    """Whether the process of a session folder, CONFIG-PID-NUMBER, is alive."""
+    process = session.split("-")[-2:][0]
+    return process.isdigit() and Path("/proc", process).exists()

@@ -61,12 +61,14 @@ def test_the_cache_is_listed_and_cleared(tmp_path, monkeypatch):
 
     entry = build.CacheEntry("npu-0123", 2_500_000, "2026-01-01T00:00:00Z")
     monkeypatch.setattr(build, "cache_info", lambda: (entry,))
+    monkeypatch.setattr(build, "cache_sizes", lambda: {"sessions": 1_000_000})
     monkeypatch.setattr(build, "cache_clear", lambda: 2_500_000)
     stored = tmp_path / "build" / "cache" / "zoo" / "weights.npz"
     stored.parent.mkdir(parents=True)
     stored.write_bytes(bytes(500_000))
     listed = invoke(tmp_path, "cache", "info").out
     assert "npu-0123" in listed and "2.5 MB" in listed and "weights.npz" in listed
+    assert "sessions/" in listed and "4.0 MB in" in listed
     assert invoke(tmp_path, "cache", "clear").out == "3.0 MB freed\n"
     assert not stored.exists()
 

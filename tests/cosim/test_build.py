@@ -13,7 +13,7 @@ import pytest
 
 from accelsim.cosim import build as cache_module
 from accelsim.cosim import tools
-from accelsim.cosim.build import BuildRequest, build, cache_clear, cache_info
+from accelsim.cosim.build import BuildRequest, build, cache_clear, cache_info, cache_sizes
 from accelsim.cosim.unit import cocotb_main
 from accelsim.errors import ToolError
 
@@ -114,6 +114,37 @@ def test_info_lists_and_clear_empties_the_cache(cache: Path) -> None:
     assert entry.name.startswith("small_fifo-") and entry.size_bytes > 10_000
     assert cache_clear(cache) >= entry.size_bytes
     assert cache_info(cache) == () and cache_clear(cache) == 0
+
+
+def gone_process() -> int:
+    """The number of a process that has ended."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    return child.pid
+
+
+def test_every_part_of_the_cache_is_counted_and_cleared(tmp_path: Path) -> None:
+    for part in cache_module.PARTS:
+        (tmp_path / part / "one").mkdir(parents=True)
+        (tmp_path / part / "one/file").write_bytes(bytes(100))
+    (tmp_path / "runs/file").write_bytes(bytes(11))
+    sizes = cache_sizes(tmp_path)
+    assert sizes["runs"] == 111 and sizes["gen"] == 100 and "bin" not in sizes
+    assert cache_clear(tmp_path) == 11 + 100 * len(cache_module.PARTS)
+    assert cache_sizes(tmp_path) == {}
+
+
+def test_clear_spares_what_a_living_process_simulates_or_builds(tmp_path: Path) -> None:
+    gone, living = f"my-chip-{gone_process()}-0", f"my-chip-{os.getpid()}-0"
+    for name in (f"sessions/{gone}", f"sessions/{living}", "scratch/a-12-x", "scratch/b-12-x"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_bytes(bytes(10))
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks/a-12.lock").touch()
+    with cache_module.locked(tmp_path / "locks/b-12.lock"):
+        assert cache_clear(tmp_path) == 20
+    left = [path.name for part in ("sessions", "scratch") for path in (tmp_path / part).iterdir()]
+    assert left == [living, "b-12-x"]
 
 
 # ------------------------------------------------------------------------------------------ tools

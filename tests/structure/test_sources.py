@@ -143,7 +143,7 @@ def test_installed_package_plants_bugs_into_a_copy_in_the_cache(
 ) -> None:
     command = ("python", "-m", "accelsim.mutate", "--list")
     assert len(run(installed, tmp_path, *command).splitlines()) > 100
-    assert list((tmp_path / ".cache/accelsim/mutants").rglob("*.sv"))
+    assert list((tmp_path / ".cache/accelsim/cosim/mutants").rglob("*.sv"))
 
 
 def test_installed_vectors_are_not_rewritten(installed: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def locate(comparison: Comparison, program: Program, tensor: str, evidence: Evid
         return comparison
     store = writer_of(program, tensor, first.index)
     diverging = None
-    if len(evidence.runs) == 2:
+    if len(evidence.runs) == 2 and not _silent(evidence):
         diverging = first_diverging_record(*(run.records for run in evidence.runs))
     instruction = store if diverging is None else diverging
     if instruction < 0:
@@ -64,6 +64,12 @@ def _cause(
             "its tile may be wrong; run both backends to see which"
         )
     other = others[0]
+    if silent := _silent(evidence):
+        return (
+            f"there are no records of {' and '.join(silent)}, so no instruction can be compared: "
+            f"the element is stored by {where}, and any earlier instruction of its tile may be "
+            "wrong"
+        )
     if not diverging:
         return (
             f"{backend} and {other} wrote the same everywhere, so the program or the golden is "
@@ -74,6 +80,11 @@ def _cause(
     return (
         f"{backend} and {other} both differ from the golden, and first from each other at {where}"
     )
+
+
+def _silent(evidence: Evidence) -> list[str]:
+    """Backends whose run ended well and left no records: of these nothing can be said."""
+    return [run.backend for run in evidence.runs if not run.records and not run.error_code]
 
 
 def _number(instruction: int, numbers: Sequence[int] | None) -> int:

@@ -130,6 +130,22 @@ def test_two_backends_wrong_alike_put_the_blame_elsewhere(bench):
     assert "wrote the same everywhere" in found["cause"]
 
 
+@pytest.mark.parametrize("silent", [("sim",), ("rtl",), ("sim", "rtl")])
+def test_runs_without_records_are_not_said_to_have_written_the_same(bench, silent, monkeypatch):
+    honest = Simulator.run
+
+    def run(simulator, launch):
+        result = honest(simulator, launch)
+        name = "sim" if simulator.bug else "rtl"
+        return replace(result, records=()) if name in silent else result
+
+    monkeypatch.setattr(Simulator, "run", run)
+    found = first_failure(bench.check(sim="conv_sign", rtl=None))
+    assert f"no records of {' and '.join(silent)}" in found["cause"]
+    assert "the same everywhere" not in found["cause"] and "is wrong" not in found["cause"]
+    assert bench.opcode(found["first"]["instruction"]) == "store"
+
+
 def test_two_backends_wrong_differently_are_both_blamed(bench):
     found = first_failure(bench.check(sim="conv_sign", rtl="conv_count"))
     assert "both wrong" in found["cause"] or "both differ" in found["cause"]

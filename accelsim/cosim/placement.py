@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.errors import RtlError
+from accelsim.errors import InputError, RtlError
+from accelsim.spec.isa import BASE_REGISTERS
+from accelsim.spec.registers import BASE_ALIGN_BYTES
 
 PAGE_BYTES = 4096
 # No divisor of a page, so that a copy from one gap to another is seen.
@@ -41,15 +43,36 @@ class Placement:
         """Bus address of a region."""
         return ORIGIN + self.offsets[base]
 
+    def addresses(self) -> dict[int, int]:
+        """Bus addresses of all regions by base register."""
+        return {base: self.address(base) for base in self.offsets}
 
-def place(sizes: Mapping[int, int]) -> Placement:
-    """Regions in the order of their base registers, page-aligned, a page or more between them."""
+
+def place(sizes: Mapping[int, int], skews: Mapping[int, int] | None = None) -> Placement:
+    """Regions in the order of their base registers, a page or more between them.
+
+    Each begins at a page, or `skews` bytes after one. Raises InputError for a skew that is no
+    multiple of 64 or not less than a page.
+    """
+    skews = skews or {}
+    for base, skew in skews.items():
+        if skew % BASE_ALIGN_BYTES or not 0 <= skew < PAGE_BYTES:
+            raise InputError(
+                f"base register {base} is skewed by {skew} bytes, use a multiple of "
+                f"{BASE_ALIGN_BYTES} below {PAGE_BYTES}"
+            )
     offsets: dict[int, int] = {}
     at = PAGE_BYTES
     for base, size in sorted(sizes.items()):
-        offsets[base] = at
-        at += -(-size // PAGE_BYTES) * PAGE_BYTES + PAGE_BYTES
+        offsets[base] = at + skews.get(base, 0)
+        at = -(-(offsets[base] + size) // PAGE_BYTES) * PAGE_BYTES + PAGE_BYTES
     return Placement(offsets, dict(sizes), at)
+
+
+def random_skews(seed: int) -> dict[int, int]:
+    """Skews by base register that put no region at a page."""
+    steps = np.random.default_rng(seed).integers(1, PAGE_BYTES // BASE_ALIGN_BYTES, BASE_REGISTERS)
+    return {base: int(step) * BASE_ALIGN_BYTES for base, step in enumerate(steps)}
 
 
 def guard_pattern() -> NDArray[np.uint8]:

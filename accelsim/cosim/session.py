@@ -18,7 +18,7 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +38,7 @@ from accelsim.cosim.records import read_records
 from accelsim.errors import InputError, RtlError, TimeLimitError, ToolError
 from accelsim.spec import isa
 from accelsim.spec.config import Config
-from accelsim.spec.registers import address
+from accelsim.spec.registers import address, token_presets
 
 BACKEND = "rtl"
 BASES = 8
@@ -73,8 +73,13 @@ def launch_regions(launch: Launch) -> dict[int, NDArray[np.uint8]]:
     return {**{base: data for base, data in implied.items() if len(data)}, **regions}
 
 
+def launch_placement(launch: Launch, skews: Mapping[int, int] | None = None) -> Placement:
+    """Where the regions of a launch lie, `skews` bytes beyond a page each."""
+    return place({base: len(data) for base, data in launch_regions(launch).items()}, skews)
+
+
 def register_writes(launch: Launch, placement: Placement) -> list[tuple[int, int]]:
-    """(address, data) pairs that set up a run."""
+    """(address, data) pairs that set up a run. Raises InputError for presets that do not fit."""
     program = launch.program
     writes = [
         (address("PROGRAM_LENGTH"), len(program.words)),
@@ -90,8 +95,7 @@ def register_writes(launch: Launch, placement: Placement) -> list[tuple[int, int
         writes.append((address("BASE_LO", base), where & 0xFFFFFFFF))
         writes.append((address("BASE_HI", base), where >> 32))
         writes.append((address("SIZE", base), placement.sizes[base] if known else 0))
-    for index in range(ENGINES * ENGINES):
-        tokens = launch.semaphores[index] if index < len(launch.semaphores) else 0
+    for index, tokens in enumerate(token_presets(launch.semaphores)):
         writes.append((address("PRESET", index), tokens))
     return writes
 
@@ -118,9 +122,11 @@ def register_reads() -> list[int]:
 class Cosim:
     """A persistent simulation of one configuration; `launch` is an `artifacts.Backend`.
 
-    `memory` may be changed between launches. `waves` is the path of the waveform of the whole
-    session (its ending is replaced by the format that this machine can write). `design` replaces
-    the NPU's sources, `plusargs` go to the simulation. `time_limit_seconds` bounds each launch.
+    `memory` may be changed between launches, and `skews`: bytes, a multiple of 64, between a page
+    and the region of a base register (see `placement.random_skews`). `waves` is the path of the
+    waveform of the whole session (its ending is replaced by the format that this machine can
+    write). `design` replaces the NPU's sources, `plusargs` go to the simulation.
+    `time_limit_seconds` bounds each launch.
     Files of a session lie in `folder`, by default below build/cosim/sessions, which is deleted
     where all went well.
     """
@@ -130,6 +136,7 @@ class Cosim:
         config: Config,
         *,
         memory: MemoryOptions | None = None,
+        skews: Mapping[int, int] | None = None,
         waves: Path | None = None,
         folder: Path | None = None,
         time_limit_seconds: float | None = None,
@@ -142,6 +149,7 @@ class Cosim:
     ) -> None:
         self.config = config
         self.memory = memory or MemoryOptions()
+        self.skews: Mapping[int, int] = dict(skews or {})
         self.waves = waves.resolve().with_suffix(f".{wave_format()}") if waves else None
         if self.waves and waves and self.waves.suffix != waves.suffix:
             _log.warning("waves go to %s: %s", self.waves, WAVE_REASON)
@@ -281,7 +289,7 @@ class Cosim:
             )
         self.start()
         regions = launch_regions(launch)
-        placement = place({base: len(data) for base, data in regions.items()})
+        placement = launch_placement(launch, self.skews)
         memory = self._mapped(placement.total_bytes)
         fill_gaps(memory, placement)
         memory[placement.total_bytes :] = 0

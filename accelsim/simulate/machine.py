@@ -26,7 +26,7 @@ from accelsim.simulate.timeline import Timeline
 from accelsim.simulate.timing import Timer
 from accelsim.spec.config import Config
 from accelsim.spec.isa import BASE_REGISTERS, PROGRAM_BASE, WEIGHTS_BASE
-from accelsim.spec.registers import SEMAPHORE_MAX
+from accelsim.spec.registers import token_presets
 
 DEFAULT_LATENCY, LEAST_LATENCY = 32, 2
 Regions = Mapping[int, NDArray[np.uint8]]
@@ -66,7 +66,7 @@ class Simulator:
     def run(self, launch: Launch) -> RunResult:
         """Run a program. Raises ProgramError for what RTL has no error code for."""
         dram = regions(launch)
-        presets = presets_of(launch)
+        presets = token_presets(launch.semaphores)
         prepared = self.prepare(launch.program, dram, presets)
         timer = Timer(
             prepared.decoded,
@@ -142,19 +142,6 @@ def regions(launch: Launch) -> dict[int, NDArray[np.uint8]]:
     if program.constants:
         dram.setdefault(WEIGHTS_BASE, np.frombuffer(program.constants, np.uint8))
     return dram
-
-
-def presets_of(launch: Launch) -> tuple[int, ...]:
-    """Sixteen preset tokens. Raises InputError for another number of them."""
-    if not launch.semaphores:
-        return (0,) * SEMAPHORES
-    if len(launch.semaphores) != SEMAPHORES:
-        raise InputError(
-            f"a launch has {len(launch.semaphores)} semaphore presets, use {SEMAPHORES} or none"
-        )
-    if not all(0 <= n <= SEMAPHORE_MAX for n in launch.semaphores):
-        raise InputError(f"semaphore presets are {launch.semaphores}, use 0 to {SEMAPHORE_MAX}")
-    return tuple(launch.semaphores)
 
 
 def run(launch: Launch) -> RunResult:

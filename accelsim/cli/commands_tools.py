@@ -79,7 +79,7 @@ def cache_info(context: typer.Context) -> None:
         table.add_row(f"{name}/", _size(size), "")
         total += size
     for path in _zoo_files():
-        size = path.stat().st_size
+        size = _bytes(path)
         table.add_row(path.name, _size(size), "")
         total += size
     out.print(table)
@@ -93,11 +93,19 @@ def cache_clear(context: typer.Context) -> None:
     freed = build.cache_clear()
     try:
         for path in _zoo_files():
-            freed += path.stat().st_size
-            path.unlink()
+            freed += _bytes(path)
+            path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"cannot delete {error.filename}: {error.strerror}") from None
     streams_of(context).out.print(f"{_size(freed)} freed")
+
+
+def _bytes(path: Path) -> int:
+    """Size of a file; 0 where another process deleted it."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _size(count: int) -> str:

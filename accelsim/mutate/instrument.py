@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,6 +72,9 @@ def _rewrite(text: bytes, start: int, end: int, sites: Sequence[Site]) -> bytes:
 
 
 def _write(path: Path, text: str) -> Path:
+    """Writes at once, so that a process beside this one never reads half a file."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+        part = path.with_name(f"{path.name}.{os.getpid()}")
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
     return path

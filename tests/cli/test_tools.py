@@ -81,3 +81,13 @@ def test_the_vectors_commands_are_there(tmp_path):
 def test_every_named_configuration_is_accepted(tmp_path):
     for name in CONFIGS:
         assert "m.pt2 does not exist" in invoke(tmp_path, "verify", "m.pt2", "--config", name).err
+
+
+def test_a_trained_model_that_another_process_deletes_is_no_error(tmp_path, monkeypatch):
+    from accelsim.cli import commands_tools
+    from accelsim.cosim import build
+
+    monkeypatch.setattr(build, "cache_root", lambda: tmp_path / "cosim")
+    monkeypatch.setattr(commands_tools, "_zoo_files", lambda: [tmp_path / "gone.npz"])
+    assert "0.0 kB in" in invoke(tmp_path, "cache", "info").out
+    assert invoke(tmp_path, "cache", "clear").out == "0.0 kB freed\n"

@@ -9,7 +9,7 @@ import pytest
 from accelsim.errors import InputError
 from accelsim.mutate import KINDS, Mutants, draw, find_sites
 from accelsim.mutate.equivalent import equivalents
-from accelsim.mutate.instrument import mutated_text
+from accelsim.mutate.instrument import instrument, mutated_text
 from accelsim.spec.config import CONFIGS
 
 SOURCE = """\
@@ -89,3 +89,18 @@ def test_known_equivalents_name_sites_that_exist(tmp_path: Path) -> None:
     assert all(equivalents(sites).values())
     with pytest.raises(InputError, match="no site any more"):
         equivalents(sites, (("a.sv", "a + b", "nothing is read"),))
+
+
+def test_an_interrupted_write_leaves_no_half_source(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_text
+
+    def broken(path: Path, text: str, encoding: str) -> None:
+        write(path, text[: len(text) // 2], encoding)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", broken)
+    with pytest.raises(KeyboardInterrupt):
+        instrument([source], (), tmp_path / "copies")
+    assert not list((tmp_path / "copies").glob("*.sv"))

@@ -39,21 +39,37 @@ def quantize_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[
     result = {}
     for name, tensor_name in network.inputs:
         tensor = network.tensors[tensor_name]
-        if name not in inputs:
-            raise InputError(f"input '{name}' is missing: the model takes {network.inputs}")
-        values = np.asarray(inputs[name], dtype=np.float32)
-        if values.shape != tensor.shape:
-            raise InputError(f"input '{name}' has shape {values.shape}, not {tensor.shape}")
-        if not np.all(np.isfinite(values)):
-            raise InputError(f"input '{name}' holds values that are not finite")
-        steps = np.rint(values * (np.float32(1) / tensor.scale)) + np.float32(tensor.zero_point)
-        clamped = np.clip(steps, tensor.clamp_min, tensor.clamp_max).astype(np.int16)
-        result[tensor_name] = to_nhwc(clamped + np.int16(tensor.offset), tensor)
+        values = checked_input(inputs, name, tensor.shape)
+        result[tensor_name] = quantize_floats(values, tensor)
     return result
 
 
+def checked_input(
+    inputs: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]
+) -> np.ndarray:
+    """An input as finite float32. `InputError` where it is missing or of another shape."""
+    if name not in inputs:
+        raise InputError(f"input '{name}' is missing: the inputs given are {', '.join(inputs)}")
+    values = np.asarray(inputs[name], dtype=np.float32)
+    if values.shape != shape:
+        raise InputError(f"input '{name}' has shape {values.shape}, not {shape}")
+    if not np.all(np.isfinite(values)):
+        raise InputError(f"input '{name}' holds values that are not finite")
+    return values
+
+
+def quantize_floats(values: np.ndarray, tensor: QuantizedTensor) -> I8:
+    """float32 in the model's layout → int8 (n, h, w, c), as `quantize_inputs` says."""
+    steps = np.rint(values * (np.float32(1) / tensor.scale)) + np.float32(tensor.zero_point)
+    clamped = np.clip(steps, tensor.clamp_min, tensor.clamp_max).astype(np.int16)
+    return to_nhwc(clamped + np.int16(tensor.offset), tensor)
+
+
 def dequantize_outputs(network: Network, values: Mapping[str, I8]) -> tuple[np.ndarray, ...]:
-    """(q - zero point) · scale in float32, in the model's layout and output order."""
+    """(q - zero point) · scale in float32, in the model's layout and output order.
+
+    `ModelError` where float operators follow.
+    """
     if network.float_tail:
         raise ModelError("the model ends in float operators that the integer reference lacks")
     result = []

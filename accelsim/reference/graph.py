@@ -7,20 +7,23 @@ must not know the legalized form: a mistake made there must not be repeated here
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from accelsim.errors import ModelError
+from accelsim.reference.host import cut
 from accelsim.reference.network import (
     Add,
     Affine,
     Core,
+    Host,
     Move,
     Network,
     Pool,
+    Prepared,
     QuantizedTensor,
     ReferenceLayer,
     Shape,
@@ -47,7 +50,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that no integer layer can be made of; an error only where a layer needs it."""
+    """A value that no integer layer can be made of: the layer that needs it is the host's."""
 
     operator: str
 
@@ -71,13 +74,18 @@ def constant_value(expression: Any) -> np.ndarray | None:
 class Walk:
     """State of one walk over the bindings of `main`."""
 
-    def __init__(self, members: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, function: Any, members: Mapping[str, tuple[str, ...]], host: Collection[str]
+    ) -> None:
+        self.function = function
         self.members = members
+        self.host = host
         self.values: dict[Any, Any] = {}
         self.tensors: dict[str, QuantizedTensor] = {}
         self.variables: dict[str, Any] = {}  # tensor name → the variable that holds it
         self.layers: list[ReferenceLayer] = []
         self.inputs: list[tuple[str, str]] = []
+        self.prepared: list[Prepared] = []
 
     def value(self, expression: Any) -> Any:
         """What an operand stands for."""
@@ -92,7 +100,9 @@ class Walk:
         if kind == "Tuple":
             result: Any = tuple(self.value(item) for item in expression.fields)
         elif kind == "TupleGetItem":
-            result = self.value(expression.tuple_value)[int(expression.index)]
+            fields = self.value(expression.tuple_value)
+            known = isinstance(fields, tuple)
+            result = fields[int(expression.index)] if known else Unknown("an element of a tuple")
         elif kind == "Call":
             result = self.call(variable, expression)
         else:
@@ -103,6 +113,8 @@ class Walk:
         """Evaluate one operator."""
         operator = getattr(call.op, "name", "")
         operands = [self.value(argument) for argument in call.args]
+        if not operands:
+            return Unknown(operator)
         if operator == "relax.quantize":
             return self.quantize(variable, call, operands)
         if operator == "relax.dequantize":
@@ -114,6 +126,8 @@ class Walk:
         if isinstance(operands[0], Weight):
             turned = operator == "relax.permute_dims" and operands[0].values.ndim == 2
             return replace(operands[0], transposed=True) if turned else Unknown(operator)
+        if not hasattr(variable.ty, "shape"):
+            return Unknown(operator)  # several results, as of a split
         return _flow(operator, call, operands, shape_of(variable))
 
     def dequantize(self, call: Any, operands: list[Any]) -> Any:
@@ -148,8 +162,14 @@ class Walk:
         if isinstance(flow, str):
             self.inputs.append((flow, tensor.name))
         else:
-            self.layers.append(self._layer(flow, tensor))
+            self._end(call.args[0], flow, tensor)
         return tensor
+
+    def cut(self, *results: Any) -> tuple[Any, list[Any]]:
+        """The float code of `results`, and what it starts from: tensors, and names of inputs."""
+        stops = [var for var, value in self.values.items() if isinstance(value, QuantizedTensor)]
+        module, free = cut(self.function, results, set(stops))
+        return module, [self.values[variable] for variable in free]
 
     def narrow(self, variable: Any, call: Any, tensor: QuantizedTensor) -> QuantizedTensor:
         """A clip on the integer tensor itself: the exporter's limits."""
@@ -170,16 +190,33 @@ class Walk:
             unique = f"{name}_{count}"
         return unique
 
-    def _layer(self, flow: Any, output: QuantizedTensor) -> ReferenceLayer:
-        if not isinstance(flow, Flow):
-            operator = flow.operator if isinstance(flow, Unknown) else "a constant"
+    def _end(self, value: Any, flow: Any, output: QuantizedTensor) -> None:
+        """Record what ends in a tensor: a layer, or float operators on the model's inputs."""
+        if isinstance(flow, Flow) and output.name not in self.host and self._exact(flow, output):
+            self.layers.append(self._layer(flow, output))
+            return
+        module, sources = self.cut(value)
+        if sources and all(isinstance(one, QuantizedTensor) for one in sources):
+            self.layers.append(self._host_layer(flow, output, module, sources))
+        elif sources and all(isinstance(one, str) for one in sources):
+            shapes = tuple(shape_of(parameter) for parameter in module["main"].params)
+            self.prepared.append(Prepared(output.name, tuple(sources), shapes, module))
+        else:
             raise ModelError(
-                f"layer '{output.name}': operator {operator} is not supported by the reference"
+                f"layer '{output.name}': operator {_operator(flow)} on a constant, or on quantized "
+                "and float tensors together, is not supported by the reference"
             )
+
+    def _exact(self, flow: Flow, output: QuantizedTensor) -> bool:
+        """Whether a flow into a tensor has an integer definition."""
+        inputs = [self.tensors[name] for name in flow.sources]
+        maximum = isinstance(flow.core, Pool) and flow.core.kind == "max"
+        known = all(len(one.shape) in (2, 4) for one in (*inputs, output))
+        return known and (not maximum or _same_scale(inputs[0], output))
+
+    def _layer(self, flow: Flow, output: QuantizedTensor) -> ReferenceLayer:
         inputs = [self.tensors[name] for name in flow.sources]
         core = flow.core or Move()
-        if isinstance(core, Pool) and core.kind == "max" and not _same_scale(inputs[0], output):
-            raise ModelError(f"layer '{output.name}': max pooling must not change scale")
         core_shape = flow.core_shape or flow.source_shapes[0]
         moved = tuple(t.shape for t in inputs) != flow.source_shapes or flow.shape != core_shape
         return ReferenceLayer(
@@ -197,6 +234,24 @@ class Walk:
             limits=flow.limits,
         )
 
+    def _host_layer(
+        self, flow: Any, output: QuantizedTensor, module: Any, inputs: list[QuantizedTensor]
+    ) -> ReferenceLayer:
+        """A layer in floats, from the dequantizes of its inputs to its quantize."""
+        return ReferenceLayer(
+            name=output.name,
+            op=_operator(flow),
+            members=self.members.get(output.name, (output.name,)),
+            inputs=tuple(tensor.name for tensor in inputs),
+            output=output.name,
+            input_shapes=tuple(tensor.layout for tensor in inputs),
+            output_shape=output.layout,
+            macs=0,
+            core=Host(module),
+            core_shapes=tuple(tensor.shape for tensor in inputs),
+            core_output_shape=output.shape,
+        )
+
 
 def _same_scale(a: QuantizedTensor, b: QuantizedTensor) -> bool:
     return a.scale == b.scale and a.zero_point == b.zero_point
@@ -204,6 +259,14 @@ def _same_scale(a: QuantizedTensor, b: QuantizedTensor) -> bool:
 
 def _macs(core: Core, output_shape: Shape) -> int:
     return math.prod(output_shape) * core.weight[0].size if isinstance(core, Affine) else 0
+
+
+def _operator(flow: Any) -> str:
+    """What to call a float value by: its last operator."""
+    if isinstance(flow, Flow):
+        return _op_name(flow.core or Move(), flow, False)
+    operator = flow.operator if isinstance(flow, Unknown) else "constant"
+    return operator.removeprefix("relax.").removeprefix("nn.")
 
 
 def _op_name(core: Core, flow: Flow, moved: bool) -> str:
@@ -300,9 +363,9 @@ def _biased(flow: Flow, bias: np.ndarray) -> Flow | None:
     return replace(flow, core=replace(core, bias=bias.reshape(-1).astype(np.float32)))
 
 
-def walk(function: Any, members: Mapping[str, tuple[str, ...]]) -> Walk:
-    """Evaluate every binding of a QDQ function."""
-    state = Walk(members)
+def walk(function: Any, members: Mapping[str, tuple[str, ...]], host: Collection[str] = ()) -> Walk:
+    """Evaluate every binding of a QDQ function; layers of `host` are read as floats."""
+    state = Walk(function, members, host)
     for parameter in function.params:
         state.values[parameter] = str(parameter.name)
     for block in function.body.blocks:
@@ -317,13 +380,14 @@ def layer_members(module: Any) -> dict[str, tuple[str, ...]]:
     return {str(name): tuple(str(one) for one in stored[name]) for name in stored}
 
 
-def read_network(module: Any) -> Network:
+def read_network(module: Any, host: Collection[str] = ()) -> Network:
     """The network of a QDQ module's `main`.
 
-    `ModelError` names the layer and the operator that no integer definition exists for.
+    Layers named in `host`, and those that no integer definition exists for, are of kind "host".
+    `ModelError` names a layer that cannot be computed from quantized tensors.
     """
     function = module["main"]
-    state = walk(function, layer_members(module))
+    state = walk(function, layer_members(module), host)
     result = state.value(function.body.body)
     results = result if isinstance(result, tuple) else (result,)
     outputs, tail = [], False
@@ -336,10 +400,27 @@ def read_network(module: Any) -> Network:
             tail = True
     if not state.layers:
         raise ModelError("the model has no quantized layer: quantize it first")
+    code, sources = state.cut(*_fields(function, result)) if tail else (None, [])
+    plain = bool(sources) and all(isinstance(one, QuantizedTensor) for one in sources)
     return Network(
         tensors=dict(state.tensors),
         layers=tuple(state.layers),
         inputs=tuple(state.inputs),
         outputs=tuple(outputs),
         float_tail=tail,
+        tail=code if plain else None,
+        tail_inputs=tuple(one.name for one in sources) if plain else (),
+        prepared=tuple(state.prepared),
     )
+
+
+def _fields(function: Any, result: Any) -> tuple[Any, ...]:
+    """The expressions that `main` returns: those of a tuple, or the only one."""
+    returned = function.body.body
+    if not isinstance(result, tuple):
+        return (returned,)
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            if binding.var.same_as(returned):
+                returned = binding.value
+    return tuple(returned.fields)

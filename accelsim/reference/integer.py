@@ -6,8 +6,8 @@ layer on TVM's own CPU code. It must not know the legalized module, the simulato
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,19 @@ from tvm import relax
 
 from accelsim.artifacts import I8, QuantizedModel
 from accelsim.errors import InputError
+from accelsim.reference import host as float_code
 from accelsim.reference.arguments import ADD_RULES, arguments_of, qnnpack_adds
-from accelsim.reference.boundary import dequantize_outputs, quantize_inputs
+from accelsim.reference.boundary import (
+    checked_input,
+    dequantize_outputs,
+    from_nhwc,
+    quantize_floats,
+    quantize_inputs,
+)
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import read_network
 from accelsim.reference.kernels import Kernel, emit_kernel, kernel_of, parameters_of
-from accelsim.reference.network import Add, Network, ReferenceLayer
+from accelsim.reference.network import Add, Host, Network, ReferenceLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +36,11 @@ class Reference:
     """A network compiled layer by layer. All activations are int8, (n, h, w, c)."""
 
     network: Network
-    machine: Any  # tvm relax VirtualMachine
+    machine: Any  # tvm relax VirtualMachine of the integer layers, None without one
     calls: Mapping[str, tuple[str, tuple[Any, ...]]]  # layer → (symbol, constant arguments)
+    host: Mapping[str, Any] = field(default_factory=dict)  # layer of kind "host" → its machine
+    prepared: Mapping[str, Any] = field(default_factory=dict)  # boundary tensor → its machine
+    tail: Any = None  # machine of the float operators at the end
 
     @property
     def layers(self) -> tuple[ReferenceLayer, ...]:
@@ -46,6 +56,9 @@ class Reference:
                 f"layer '{name}' takes int8 inputs of shapes {layer.input_shapes}, not "
                 f"{shapes} of {[str(value.dtype) for value in inputs]}"
             )
+        if name in self.host:
+            (values,) = float_code.run(self.host[name], self._stored(layer.inputs, inputs))
+            return quantize_floats(values, self.network.tensors[layer.output])
         symbol, constants = self.calls[name]
         tensors = [tvm.runtime.tensor(np.ascontiguousarray(value)) for value in inputs]
         return np.asarray(self.machine[symbol](*tensors, *constants).numpy(), dtype=np.int8)
@@ -53,11 +66,11 @@ class Reference:
     def run(self, inputs: Mapping[str, I8]) -> dict[str, I8]:
         """Every layer on the outputs of the ones before.
 
-        `inputs` maps the tensors of `network.inputs` to int8 values (see `quantize_inputs`). The
+        `inputs` maps the tensors of `network.boundary` to int8 values (see `quantize_inputs`). The
         result has them too, and every layer's output under its tensor name.
         """
         values: dict[str, I8] = {}
-        for _, tensor in self.network.inputs:
+        for tensor in self.network.boundary:
             if tensor not in inputs:
                 raise InputError(f"the quantized input '{tensor}' is missing")
             values[tensor] = np.asarray(inputs[tensor])
@@ -82,15 +95,38 @@ class Reference:
 
     def quantize_inputs(self, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:
         """The model's float inputs by name → int8 tensors by name."""
-        return quantize_inputs(self.network, inputs)
+        result = quantize_inputs(self.network, inputs)
+        for one in self.network.prepared:
+            taken = zip(one.inputs, one.shapes, strict=True)
+            floats = [checked_input(inputs, name, shape) for name, shape in taken]
+            (values,) = float_code.run(self.prepared[one.tensor], floats)
+            result[one.tensor] = quantize_floats(values, self.network.tensors[one.tensor])
+        return result
 
     def dequantize_outputs(self, values: Mapping[str, I8]) -> tuple[np.ndarray, ...]:
-        """int8 tensors → the model's float outputs, in its own layout."""
-        return dequantize_outputs(self.network, values)
+        """int8 tensors → the model's float outputs, in its own layout.
+
+        `ModelError` where float operators at the end need the model's own inputs.
+        """
+        if self.tail is None:
+            return dequantize_outputs(self.network, values)
+        names = self.network.tail_inputs
+        return float_code.run(self.tail, self._stored(names, [values[name] for name in names]))
+
+    def _stored(self, names: Sequence[str], values: Sequence[I8]) -> list[np.ndarray]:
+        """Tensors as the QDQ module holds them."""
+        return [
+            from_nhwc(value, self.network.tensors[name])
+            for name, value in zip(names, values, strict=True)
+        ]
 
 
 def build(
-    quantized: QuantizedModel, *, add_rule: str | None = None, optimization: int = 3
+    quantized: QuantizedModel,
+    *,
+    add_rule: str | None = None,
+    optimization: int = 3,
+    host: Collection[str] = (),
 ) -> Reference:
     """Read the QDQ module and compile every distinct layer for the CPU.
 
@@ -98,28 +134,41 @@ def build(
 
     `add_rule` takes the place of the model's own: "fp32" rounds each operation to float32;
     "qnnpack" is the fixed-point sum of PyTorch's kernel, and fp32 for scales with which that
-    kernel is not defined. `ModelError` names a layer that has no integer definition.
+    kernel is not defined.
+
+    `host` names layers that run on the host: they, and those that have no integer definition, are
+    computed in floats by TVM's code of the QDQ module. `ModelError` names a layer whose integers
+    would overflow, or that cannot be computed from quantized tensors.
     """
     add_rule = quantized.add_rule if add_rule is None else add_rule
     if add_rule not in ADD_RULES:
         raise InputError(f"add rule '{add_rule}' is unknown: choose from {', '.join(ADD_RULES)}")
-    return build_network(read_network(quantized.qdq), add_rule, optimization)
+    return build_network(read_network(quantized.qdq, host), add_rule, optimization)
 
 
 def build_network(network: Network, add_rule: str = "fp32", optimization: int = 3) -> Reference:
     """The same from a network already read."""
-    kernels = {layer.name: _kernel(network, layer, add_rule) for layer in network.layers}
+    integer = [layer for layer in network.layers if not isinstance(layer.core, Host)]
+    kernels = {layer.name: _kernel(network, layer, add_rule) for layer in integer}
     builder = relax.BlockBuilder()
     for kernel in dict.fromkeys(kernels.values()):
         emit_kernel(builder, kernel)
-    target = tvm.target.Target({"kind": "llvm", "opt-level": optimization})
-    executable = tvm.compile(builder.get(), target)
-    machine = relax.VirtualMachine(executable, tvm.cpu())
+    machine = None
+    if kernels:
+        target = tvm.target.Target({"kind": "llvm", "opt-level": optimization})
+        machine = relax.VirtualMachine(tvm.compile(builder.get(), target), tvm.cpu())
     calls = {
         layer.name: (kernels[layer.name].symbol, _constants(network, layer, kernels[layer.name]))
-        for layer in network.layers
+        for layer in integer
     }
-    return Reference(network, machine, calls)
+    hosts = {
+        layer.name: float_code.machine_of(layer.core.module)
+        for layer in network.layers
+        if isinstance(layer.core, Host)
+    }
+    prepared = {one.tensor: float_code.machine_of(one.module) for one in network.prepared}
+    tail = None if network.tail is None else float_code.machine_of(network.tail)
+    return Reference(network, machine, calls, hosts, prepared, tail)
 
 
 def _kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> Kernel:

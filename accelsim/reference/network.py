@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +24,15 @@ Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, left, bottom, right
 
 
-def nhwc(shape: Shape, name: str) -> Shape4:
-    """Logical shape → (n, h, w, c). `ModelError` unless it has 2 or 4 dimensions."""
+def nhwc(shape: Shape) -> Shape4:
+    """Logical shape → (n, h, w, c).
+
+    Shapes of other ranks occur on the host only: their last axis counts as c, those between as w.
+    """
     if len(shape) == 4:
         return (shape[0], shape[2], shape[3], shape[1])
-    if len(shape) == 2:
-        return (shape[0], 1, 1, shape[1])
-    raise ModelError(
-        f"tensor '{name}' has shape {shape}: only (n, c, h, w) and (n, k) activations are supported"
-    )
+    first = shape[0] if len(shape) > 1 else 1
+    return (first, 1, math.prod(shape[1:-1]), shape[-1] if shape else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class QuantizedTensor:
     @property
     def layout(self) -> Shape4:
         """(n, h, w, c)."""
-        return nhwc(self.shape, self.name)
+        return nhwc(self.shape)
 
     @property
     def offset(self) -> int:
@@ -78,12 +79,17 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Maximum, or mean over the full window, padding counted as real zero."""
+    """Maximum, or mean over the full window, padding counted as real zero.
+
+    Where the last windows of a maximum hang over the edge (ceil mode), `overhang` rows and columns
+    below and to the right are part of `padding`.
+    """
 
     kind: str  # "max" or "mean"
     kernel: Pair
     stride: Pair
     padding: Padding
+    overhang: Pair = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,17 @@ class Move:
     """No arithmetic of its own: reshape, clamp, or a change of scale."""
 
 
-Core = Affine | Add | Pool | Move
+@dataclass(frozen=True, slots=True)
+class Host:
+    """No integer definition: the module's own float code of the layer, see `reference.host`.
+
+    `module` takes the layer's inputs as they are stored and returns floats before the quantize.
+    """
+
+    module: Any
+
+
+Core = Affine | Add | Pool | Move | Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +131,31 @@ class ReferenceLayer:
     core_output_shape: Shape
     limits: tuple[float, float] = (-math.inf, math.inf)
 
+    @property
+    def kind(self) -> str:
+        """ "integer", or "host" for a layer that is computed in floats."""
+        return "host" if isinstance(self.core, Host) else "integer"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A tensor quantized from float operators on the model's own inputs, which the host runs."""
+
+    tensor: str
+    inputs: tuple[str, ...]  # names of the model's inputs
+    shapes: tuple[Shape, ...]  # of these inputs
+    module: Any  # as that of `Host`
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
     """Tensors by name and layers in execution order.
 
-    `inputs` pairs a model input's name with the tensor that its boundary quantize makes. `outputs`
+    `inputs` pairs a model input's name with the tensor that its boundary quantize makes; tensors
+    with float operators before that quantize are in `prepared`. `outputs`
     are the tensors dequantized at the end, in the model's order; `float_tail` is true where float
-    operators follow the last dequantize, so that the tensors alone are not the model's output.
+    operators follow the last dequantize, so that the tensors alone are not the model's output;
+    `tail` is their code, which takes `tail_inputs`, or None where it needs the model's own inputs.
     """
 
     tensors: dict[str, QuantizedTensor]
@@ -130,6 +163,14 @@ class Network:
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[str, ...]
     float_tail: bool = False
+    tail: Any = None
+    tail_inputs: tuple[str, ...] = ()
+    prepared: tuple[Prepared, ...] = ()
+
+    @property
+    def boundary(self) -> tuple[str, ...]:
+        """Tensors that come from the model's inputs and not from a layer."""
+        return (*(name for _, name in self.inputs), *(one.tensor for one in self.prepared))
 
     def layer(self, name: str) -> ReferenceLayer:
         """The layer of that name; `ModelError` where there is none."""

@@ -91,13 +91,17 @@ def _window_pool(kind: str, attrs: Any, source: Shape, output: Shape) -> Pool | 
     padding = _padding(attrs.padding)
     kernel, stride = _pair(attrs.pool_size), _pair(attrs.strides)
     padded = (source[2] + padding[0] + padding[2], source[3] + padding[1] + padding[3])
-    full = tuple((padded[i] - kernel[i]) // stride[i] + 1 for i in (0, 1))
-    # Windows that hang over the edge (ceil mode), dilation and counts that vary are not defined.
-    if str(attrs.layout) != "NCHW" or _pair(attrs.dilation) != (1, 1) or output[2:] != full:
+    if str(attrs.layout) != "NCHW" or _pair(attrs.dilation) != (1, 1):
         return None
-    if kind == "mean" and any(padding) and not attrs.count_include_pad:
+    bottom, right = (
+        max(0, (output[2 + i] - 1) * stride[i] + kernel[i] - padded[i]) for i in (0, 1)
+    )
+    # Of a mean, windows that hang over the edge and counts that vary are not defined.
+    if kind == "mean" and (bottom or right or (any(padding) and not attrs.count_include_pad)):
         return None
-    return Pool(kind, kernel, stride, padding)
+    top, left = padding[:2]
+    extended = (top, left, padding[2] + bottom, padding[3] + right)
+    return Pool(kind, kernel, stride, extended, (bottom, right))
 
 
 def _adaptive_pool(attrs: Any, source: Shape, output: Shape) -> Pool | None:

@@ -18,6 +18,7 @@ from accelsim.artifacts import I8
 from accelsim.reference.network import (
     Add,
     Affine,
+    Host,
     Network,
     Pool,
     QuantizedTensor,
@@ -35,8 +36,12 @@ def has_kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> bool:
     """
     source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
     core = layer.core
+    if isinstance(core, Host):
+        return False
     if isinstance(core, (Affine, Pool)):
         top, left, bottom, right = core.padding
+        if isinstance(core, Pool):
+            bottom, right = bottom - core.overhang[0], right - core.overhang[1]
         if (top, left) != (bottom, right):
             return False
     if isinstance(core, Add):
@@ -101,7 +106,8 @@ def _run(layer: ReferenceLayer, operands: list[Any], output: QuantizedTensor) ->
     if isinstance(core, Pool):
         functions = torch.nn.functional
         pool: Any = functions.max_pool2d if core.kind == "max" else functions.avg_pool2d
-        return pool(operands[0], core.kernel, core.stride, core.padding[:2])
+        ceil = any(core.overhang)
+        return pool(operands[0], core.kernel, core.stride, core.padding[:2], ceil_mode=ceil)
     return operands[0]
 
 

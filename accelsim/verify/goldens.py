@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from accelsim.artifacts import I8, LayerRecord, QuantizedModel
+from accelsim.errors import ModelError
 from accelsim.reference import GoldenSet, Reference, build, is_constant
+from accelsim.reference.graph import read_network
 from accelsim.reference.pytorch import TorchGolden, build_torch
 from accelsim.reference.tvm_float import TvmGolden, build_tvm
 from accelsim.verify.options import Progress
@@ -23,10 +25,20 @@ class Goldens:
     tvm: TvmGolden
 
     @staticmethod
-    def of(quantized: QuantizedModel, progress: Progress) -> Goldens:
-        """Build all three. Raises ToolError where PyTorch's engine fails its self-check."""
+    def of(quantized: QuantizedModel, progress: Progress, npu: Collection[str]) -> Goldens:
+        """Build all three; layers of the QDQ module that are not in `npu` run on the host.
+
+        Raises ToolError where PyTorch's engine fails its self-check, ModelError where a layer of
+        the NPU has no integer definition.
+        """
         progress("building the integer reference")
-        reference = build(quantized)
+        host = [layer.name for layer in read_network(quantized.qdq).layers if layer.name not in npu]
+        reference = build(quantized, host=host)
+        for layer in reference.layers:
+            if layer.kind == "host" and layer.name in npu:
+                raise ModelError(
+                    f"layer '{layer.name}': operator {layer.op} is not supported by the reference"
+                )
         progress("checking PyTorch's int8 kernels")
         torch = build_torch(quantized, reference.network)
         progress("compiling TVM's float run")

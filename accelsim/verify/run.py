@@ -63,7 +63,8 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     record.inputs_sha256 = folder.write_inputs(options.out, batch.tensors)
     folder.write_model(options.out, quantized)
     compiled = _compile(run, quantized)
-    goldens = Goldens.of(quantized, progress)
+    npu = {name for names in compiled.qdq_layers.values() for name in names}
+    goldens = Goldens.of(quantized, progress, npu)
     golden_batch = BatchGoldens.of(goldens, batch.tensors)
     library = Library.of(compiled, options.out / "model.so")
     run.check_time()

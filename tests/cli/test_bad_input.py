@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, fields
+
 import numpy as np
 import pytest
 
+from accelsim.spec.config import CONFIGS
+from accelsim.verify import VerifyOptions
 from tests.cli.invocation import invoke, report_of
 from tests.verify import tiny
 
@@ -18,7 +23,6 @@ COMMANDS = [
     (["verify", "model.onnx"], "FILE.py:FUNCTION"),
     (["verify", f"{TINY}:nothing"], "no function 'nothing'"),
     (["verify", f"{TINY}:integers"], "int64; only float32"),
-    (["verify", f"{TINY}:sigmoid", "--backend", "sim"], "operator relax.sigmoid is not supported"),
     (["verify", "m.pt2", "--backend", "gpu"], "unknown backend 'gpu': use sim or rtl"),
     (["verify", "m.pt2", "--backend", "sim", "--waves"], "add --backend rtl"),
     (["verify", "m.pt2", "--config", "huge"], "unknown configuration 'huge'"),
@@ -26,18 +30,24 @@ COMMANDS = [
     (["verify", "m.pt2", "--seed", "-1"], "seed -1 is out of range"),
     (["verify", "m.pt2", "--seed", "one"], "Invalid value for '--seed'"),
     (["verify", "m.pt2", "--time-limit", "0"], "use more than 0"),
+    (["verify", "m.pt2", "--time-limit", "nan"], "use more than 0"),
+    (["verify", "m.pt2", "--time-limit", "inf"], "use at most"),
+    (["run", "m.pt2", "--time-limit", "-1"], "use more than 0"),
     (["verify", "m.pt2", "--out", "file/below"], "cannot write to file/below"),
     (["verify", "m.pt2", "--out", "occupied"], "occupied exists and is no run folder"),
     (["verify", "m.pt2", "--waive", "missing.toml"], "cannot read waivers missing.toml"),
     (["verify", "m.pt2", "--json", "nowhere/r.json"], "nowhere is not a folder"),
+    (["verify", "m.pt2", "--json", "occupied"], "cannot write occupied: it is a folder"),
     (["verify", "--wave"], "No such option: --wave"),
     (["verfiy"], "No such command 'verfiy'"),
     (["replay", "occupied"], "occupied is no run folder: it has no run.json"),
     (["replay", "damaged"], "run.json is damaged"),
     (["replay", "foreign"], "not a run of this version"),
+    (["replay", "mistyped"], "mistyped/run.json is not a run of this version"),
     (["disasm", "missing.program"], "cannot read missing.program"),
-    (["disasm", "junk.pt2"], "neither a program nor a multiple of 64"),
-    (["asm", "junk.pt2", "--out", "x.bin"], "unknown instruction 'junk'"),
+    (["disasm", "junk.pt2"], "junk.pt2: 5 bytes are neither a program nor instr"),
+    (["disasm", "noise.bin"], "noise.bin: instruction 0: opcode 255"),
+    (["asm", "junk.pt2", "--out", "x.bin"], "junk.pt2: line 1: unknown instruction 'junk'"),
     (["asm", "missing.asm", "--out", "x.bin"], "cannot read missing.asm"),
     (["run", "missing.so", "--input", "x.npz"], "library missing.so does not exist"),
     (["run", "alone.so", "--input", "x.npz"], "alone.json is missing"),
@@ -54,6 +64,11 @@ def folder(tmp_path):
     for name, text in (("damaged", "{"), ("foreign", '{"model": "m", "config": {}}')):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text(text)
+    (tmp_path / "noise.bin").write_bytes(bytes([255]) * 64)
+    (tmp_path / "mistyped").mkdir()
+    request = {field.name: 3 for field in fields(VerifyOptions)}
+    request["config"] = asdict(CONFIGS["edge8"])
+    (tmp_path / "mistyped" / "run.json").write_text(json.dumps(request))
     (tmp_path / "occupied").mkdir()
     (tmp_path / "occupied" / "thesis.txt").write_text("precious")
     return tmp_path

@@ -10,6 +10,7 @@ import signal
 import numpy as np
 import pytest
 
+from accelsim.cli import execution
 from accelsim.codegen import compile_model
 from accelsim.emit import compile_region
 from accelsim.errors import ProgramError
@@ -91,6 +92,40 @@ def test_json_on_stdout_is_nothing_but_json(failed):
     assert result.code == report["exit_code"] == 1 and report["status"] == "failed"
 
 
+def test_a_verdict_is_the_exit_code_even_if_nobody_reads_the_report(tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise BrokenPipeError
+
+    gone = []
+    monkeypatch.setattr(execution, "print_report", broken)
+    monkeypatch.setattr(execution, "nobody_reads", gone.append)
+    arguments = ("verify", LINEAR, *SIM, "--out", "r", "--sim-bug", "drain_clamp", "-q")
+    result = invoke(tmp_path, *arguments, "--no-self-test")
+    assert len(gone) == 1 and result.code == 1 and result.last == "accelsim replay r"
+
+
+def test_json_that_cannot_be_written_loses_no_verdict(tmp_path):
+    arguments = ("verify", LINEAR, *SIM, "--out", "r", "-q", "--no-self-test")
+    result = invoke(tmp_path, *arguments, "--json", "/proc/report.json")
+    assert result.code == 2 and "cannot write /proc/report.json" in result.err
+    assert result.out.splitlines()[-1].startswith("PASSED: ")
+
+
+def test_what_a_model_prints_is_not_in_the_json_on_stdout(tmp_path):
+    arguments = ("run", f"{tiny.__file__}:talking", *SIM, "-q", "--json", "-")
+    result = invoke(tmp_path, *arguments)
+    assert result.code == 0 and "talking" in result.err
+    assert json.loads(result.out)["backend"] == "sim"
+
+
+@pytest.mark.parametrize("command", ["verify", "run", "compile"])
+def test_a_model_that_calls_exit_does_not_pass(tmp_path, command):
+    result = invoke(
+        tmp_path, command, f"{tiny.__file__}:leaving", *SIM[: 2 * (command != "compile")]
+    )
+    assert result.code == 2 and "called sys.exit(0)" in result.err and result.out == ""
+
+
 def test_a_failure_ends_with_the_command_that_repeats_it(failed):
     folder, result = failed
     assert result.err == "accelsim replay r\n"
@@ -126,6 +161,20 @@ def test_a_layer_on_the_host_fails_unless_it_is_waived(tmp_path, monkeypatch):
     assert (tmp_path / "s" / "waivers.toml").read_text() == text
     result = invoke(tmp_path, "verify", LINEAR, *SIM, "-q", "--waive", "w.toml")
     assert result.code == 1 and "waiver of layer '1'" in result.out
+
+
+def test_an_operator_of_the_host_between_two_layers_fails_unless_it_is_waived(tmp_path):
+    command = ("verify", f"{tiny.__file__}:sigmoid", *SIM, "-q", "--out")
+    result = invoke(tmp_path, *command, "r")
+    layers = report_of(tmp_path / "r")["layers"]
+    assert result.code == 1 and [x["name"] for x in layers] == ["1", "0", "2"]
+    assert [x["placement"] for x in layers] == ["host", "npu", "npu"]
+    gates = [c["status"] for x in layers for c in x["compare"] if c["gate"]]
+    assert gates == ["equal"] * 6
+    text = '[[waive]]\nlayer = "1"\ngolden = "host"\nreason = "known"\nexpires = 2099-01-01\n'
+    (tmp_path / "w.toml").write_text(text)
+    result = invoke(tmp_path, *command, "s", "--waive", "w.toml")
+    assert result.code == 0 and "1 waiver, 1 host layer" in result.out.splitlines()[-1]
 
 
 STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGALRM, 124)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from accelsim.errors import ModelError
+from accelsim.artifacts import SourceModel
+from accelsim.quantize import quantize
+from accelsim.reference import build, build_torch
 from tests.reference import qnnpack
 from tests.reference.qdq import op
 from tests.reference.single import Input, layer, stored
@@ -176,6 +179,38 @@ def test_change_of_scale_rounds_half_to_even() -> None:
         (pool(op.nn.avg_pool2d, (2, 2), (2, 2), (0, 0), ceil_mode=True), "avg_pool2d"),
     ],
 )
-def test_pooling_without_an_exact_definition_is_refused(operator: Any, named: str) -> None:
-    with pytest.raises(ModelError, match=rf"'pool'.*{named}"):
-        layer("pool", [Input((1, 2, 5, 5), 0.1, 3)], operator, 0.1, 3)
+def test_pooling_without_an_exact_definition_is_the_hosts(operator: Any, named: str) -> None:
+    run = layer("pool", [Input((1, 2, 5, 5), 0.1, 3)], operator, 0.1, 3)
+    assert (run.layers[0].kind, run.layers[0].op) == ("host", named)
+
+
+OVERHANG = [  # kernel, stride, padding, extents: over no, one or both edges; torch drops a window
+    (3, 2, 0, (10, 11)),
+    (3, 2, 1, (10, 10)),
+    (2, 2, 0, (7, 7)),
+    (2, 3, 1, (7, 6)),
+    (2, 2, 1, (5, 6)),
+    (3, 3, 1, (7, 8)),
+]
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding", "extents"), OVERHANG)
+def test_max_pool_whose_last_windows_hang_over_equals_qnnpack(
+    kernel: int, stride: int, padding: int, extents: tuple[int, int], seed: int
+) -> None:
+    shape = (1, 3, *extents)
+    x = np.random.default_rng(seed).integers(-9, 60, shape).astype(np.float32)
+    module = torch.nn.MaxPool2d(kernel, stride, padding, ceil_mode=True)
+    source = SourceModel("pool", torch.nn.Sequential(module), (x,), ("x",), calibration=(x,))
+    quantized = quantize(source)
+    run = build(quantized)
+    values = run.run(run.quantize_inputs({quantized.input_names[0]: x}))
+    (only,) = run.layers
+    assert only.kind == "integer"
+    golden = values[only.inputs[0]].transpose(0, 3, 1, 2).astype(np.float32)
+    expected = module(torch.from_numpy(golden)).numpy().transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(values[only.output], expected)
+    for given in (quantized, replace(quantized, torch_int8=None)):
+        kernels = build_torch(given, run.network)
+        alone = kernels.run_layer(only.name, (values[only.inputs[0]],))
+        np.testing.assert_array_equal(values[only.output], alone)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -66,11 +68,31 @@ def pair() -> tuple[nn.Module, Tensor]:
 
 
 def sigmoid() -> tuple[nn.Module, Tensor]:
-    """An operator that has no integer definition yet."""
+    """An operator that has no integer definition yet, "1", between two that have one."""
     torch.manual_seed(2)
-    return nn.Sequential(nn.Linear(24, 9), nn.Sigmoid()), torch.randn(1, 24)
+    layers = nn.Conv2d(3, 8, 3), nn.Sigmoid(), nn.Conv2d(8, 8, 3)
+    return nn.Sequential(*layers), torch.randn(1, 3, 7, 7)
 
 
 def integers() -> tuple[nn.Module, Tensor]:
     """An input of an unsupported dtype."""
     return nn.Sequential(nn.Linear(24, 9)), torch.ones(1, 24, dtype=torch.int64)
+
+
+class Leaving(nn.Linear):
+    """A module whose forward ends the process, as if all had gone well."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """No value."""
+        raise SystemExit(0)
+
+
+def leaving() -> tuple[nn.Module, Tensor]:
+    """A model that calls sys.exit(0) when it runs."""
+    return nn.Sequential(Leaving(24, 9)), torch.zeros(1, 24)
+
+
+def talking() -> tuple[nn.Module, Tensor]:
+    """A file that prints on stdout, and then makes a model."""
+    sys.stdout.write("talking\n")
+    return linear()

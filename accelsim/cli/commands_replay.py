@@ -42,22 +42,22 @@ def replay(
     io = streams_of(context)
     stored = read_run(folder)
     options = stored_options(folder, stored)
-    target = out or run_folder.default_folder(f"replay-{options.model}", datetime.now())
-    if target.resolve() == folder.resolve():
-        raise InputError(f"{target} is the run to repeat; choose another --out")
+    if out is not None and out.resolve() == folder.resolve():
+        raise InputError(f"{out} is the run to repeat; choose another --out")
     say_differences(stored, options.config, io)
     options = replace(
         options,
-        out=target,
         layer=layer if layer is not None else options.layer,
         backends=tuple(backend) if backend else options.backends,
         waves=waves or options.waves,
         time_limit_seconds=time_limit,
-        dump_ir=target / "ir" if options.dump_ir else None,
         expected_program=program_of(folder),
     )
     check_json_target(json)
+    target = out or run_folder.claim_folder(f"replay-{options.model}", datetime.now())
     run_folder.prepare(target)
+    dump_ir = target / "ir" if options.dump_ir else None
+    options = replace(options, out=target, dump_ir=dump_ir)
     return run(_with_model(folder, options, stored, io), io, json)
 
 

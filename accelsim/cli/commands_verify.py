@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -63,11 +64,10 @@ def verify(
     from accelsim.verify import folder as run_folder
 
     hardware = load_config(config)
-    folder = out or run_folder.default_folder(model, datetime.now())
     options = VerifyOptions(
         model=model,
         config=hardware,
-        out=folder,
+        out=out or run_folder.RUNS,
         backends=tuple(backend or ("sim", "rtl")),
         seed=seed,
         input=input,
@@ -86,5 +86,6 @@ def verify(
         argv=tuple(sys.argv[1:]),
     )
     check_json_target(json)
-    run_folder.prepare(folder)
+    options = replace(options, out=out or run_folder.claim_folder(model, datetime.now()))
+    run_folder.prepare(options.out)
     return run(options, streams_of(context), json)

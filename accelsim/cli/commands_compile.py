@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from accelsim.cli.console import Streams, streams_of
+from accelsim.cli.execution import model_code
 from accelsim.cli.output import check_json_target, write_json_output
 from accelsim.cli.parameters import ConfigOption, Model, SeedOption, TimeLimitOption
 from accelsim.cli.stops import stoppable
@@ -42,7 +43,7 @@ def compile(
 
     io = streams_of(context)
     hardware = load_config(config)
-    with io.working():
+    with io.working(), model_code(model):
         files = write_compiled(model, hardware, out, dump_ir, seed, io.progress)
     for path in files:
         io.out.print(str(path), soft_wrap=True, markup=False)
@@ -74,7 +75,7 @@ def run(
     check_json_target(json)
     with stoppable(time_limit) as stop:
         try:
-            with io.working():
+            with io.working(), model_code(model):
                 if model.endswith(".so"):
                     deployed = compiled_library(Path(model), input)
                 else:

@@ -11,7 +11,7 @@ import typer
 
 from accelsim.emit import program_from_bytes
 from accelsim.emit.serialize import MAGIC
-from accelsim.errors import InputError, ProgramError
+from accelsim.errors import AccelsimError, InputError, ProgramError
 from accelsim.spec.assembler import assemble, disassemble
 from accelsim.spec.config import load_config
 from accelsim.spec.isa import INSTRUCTION_BYTES
@@ -29,7 +29,12 @@ def asm(
     config: Annotated[str, typer.Option(help="Configuration whose limits apply.")] = "edge8",
 ) -> None:
     """Assemble a text to binary instructions."""
-    words = assemble(_text(source), load_config(config))
+    hardware = load_config(config)
+    text = _text(source)
+    try:
+        words = assemble(text, hardware)
+    except AccelsimError as error:
+        raise type(error)(f"{'stdin' if str(source) == '-' else source}: {error}") from None
     partial = out.with_name(out.name + ".partial")
     try:
         partial.write_bytes(words.astype("<u4").tobytes())
@@ -46,22 +51,28 @@ def disasm(
         data = program.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {program}: {error.strerror}") from None
+    try:
+        text = disassemble(_words(data))
+    except AccelsimError as error:
+        raise type(error)(f"{program}: {error}") from None
+    sys.stdout.write(text)
+
+
+def _words(data: bytes) -> np.ndarray:
+    """Instruction words of a .program file or of binary instructions. Raises ProgramError."""
     if data[: len(MAGIC)] == MAGIC:
-        words = program_from_bytes(data).words
-    elif data and len(data) % INSTRUCTION_BYTES == 0:
-        words = np.frombuffer(data, "<u4").astype(np.uint32)
-    else:
+        return program_from_bytes(data).words
+    if not data or len(data) % INSTRUCTION_BYTES:
         raise ProgramError(
-            f"{program} has {len(data)} bytes, which is neither a program nor a multiple of "
-            f"{INSTRUCTION_BYTES}"
+            f"{len(data)} bytes are neither a program nor instructions of {INSTRUCTION_BYTES} bytes"
         )
-    sys.stdout.write(disassemble(words))
+    return np.frombuffer(data, "<u4").astype(np.uint32)
 
 
 def _text(source: Path) -> str:
-    if str(source) == "-":
-        return sys.stdin.read()
     try:
+        if str(source) == "-":
+            return sys.stdin.read()
         return source.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror}") from None

@@ -20,6 +20,18 @@ from accelsim.spec.config import Config
 if TYPE_CHECKING:
     from accelsim.verify import VerifyOptions
 
+# Entries of run.json that are used as they are, and what each may be.
+OPTIONAL_TEXT = (str, type(None))
+KINDS: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "config": (dict,),
+    "cwd": (str,),
+    "versions": (dict,),
+    "source": OPTIONAL_TEXT,
+    "layer": OPTIONAL_TEXT,
+    "stored": OPTIONAL_TEXT,
+}
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -72,6 +84,9 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise InputError(f"{path} is damaged: {error}") from None
     if not isinstance(content, dict) or "model" not in content or "config" not in content:
         raise InputError(f"{path} is not a run's description")
+    for name, kinds in KINDS.items():
+        if name in content and not isinstance(content[name], kinds):
+            raise InputError(f"{path} is not a run's description: {name} is {content[name]!r}")
     return content
 
 
@@ -98,20 +113,21 @@ def stored_options(folder: Path, stored: dict[str, Any]) -> VerifyOptions:
     path = folder / "run.json"
     if missing := sorted(names - stored.keys()):
         raise InputError(f"{path} is not a run of this version: it lacks {', '.join(missing)}")
-    values = {name: stored[name] for name in names}
+    config = _config(path, stored["config"])
     inputs, waivers = folder / "inputs.npz", folder / "waivers.toml"
-    values |= {
-        "config": _config(path, stored["config"]),
-        "out": folder,
-        "backends": tuple(values["backends"]),
-        "argv": tuple(values["argv"]),
-        "input": inputs if inputs.is_file() else _path(values["input"]),
-        "waive": waivers if waivers.is_file() else _path(values["waive"]),
-        "dump_ir": _path(values["dump_ir"]),
-    }
     try:
+        values = {name: stored[name] for name in names}
+        values |= {
+            "config": config,
+            "out": folder,
+            "backends": tuple(values["backends"]),
+            "argv": tuple(values["argv"]),
+            "input": inputs if inputs.is_file() else _path(values["input"]),
+            "waive": waivers if waivers.is_file() else _path(values["waive"]),
+            "dump_ir": _path(values["dump_ir"]),
+        }
         return VerifyOptions(**values)
-    except TypeError as error:
+    except (TypeError, AccelsimError) as error:
         raise InputError(f"{path} is not a run of this version: {error}") from None
 
 

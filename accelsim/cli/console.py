@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import sys
 import time
@@ -9,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
+from typing import TextIO
 
 import typer
 from rich.console import Console
@@ -25,6 +29,28 @@ class Color(StrEnum):
 
 
 WIDE = 200  # columns where output is not a terminal: tables are not broken
+
+
+class Output(Console):
+    """A console whose reader may go away: that is a BrokenPipeError, and no exit code."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def nobody_reads(stream: TextIO) -> None:
+    """The reader of a stream went away, which is its right: what follows goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def writable_streams() -> None:
+    """Let stdout and stderr take any text: also if they are closed, or encode little of Unicode."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 @dataclass(slots=True)
@@ -48,7 +74,10 @@ class Streams:
 
     def say(self, message: str, style: str = "") -> None:
         """A line on stderr, never wrapped: it may be a path or a command."""
-        self.err.print(Text(message, style=style), soft_wrap=True)
+        try:
+            self.err.print(Text(message, style=style), soft_wrap=True)
+        except BrokenPipeError:
+            nobody_reads(sys.stderr)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -69,7 +98,7 @@ def streams(color: Color, verbosity: int, debug: bool) -> Streams:
     force = {Color.auto: None, Color.always: True, Color.never: False}[color]
 
     def console(file: object, terminal: bool) -> Console:
-        return Console(
+        return Output(
             file=file,  # type: ignore[arg-type]
             force_terminal=force,
             no_color=True if color is Color.never else None,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelsim.cli.console import Streams
+from accelsim.cli.console import Streams, nobody_reads
 from accelsim.cli.output import write_json_output
 from accelsim.cli.stops import Stop, stoppable
-from accelsim.errors import AccelsimError
+from accelsim.errors import AccelsimError, InputError, ModelError
 from accelsim.report import document, print_report
 
 if TYPE_CHECKING:
@@ -34,13 +37,26 @@ def run(options: VerifyOptions, io: Streams, json: str | None) -> int:
 
     with stoppable(options.time_limit_seconds) as stop:
         try:
-            with io.working():
+            with io.working(), model_code(options.model):
                 run_verification(options, progress, record)
         except (Exception, KeyboardInterrupt) as error:
+            stop.settle()
             _failed(record, error, stop, log, io)
             fail(record, stop.or_else(error))
-    _finish(record, options, io, json, log)
-    return record.exit_code
+    return _finish(record, options, io, json, log)
+
+
+@contextmanager
+def model_code(model: str) -> Iterator[None]:
+    """While a user's code may run: what it prints goes to stderr, and it cannot end the process.
+
+    Raises ModelError where it calls sys.exit, whose code would be taken for a verdict.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except SystemExit as error:
+        raise ModelError(f"the code of model {model} called sys.exit({error.code})") from error
 
 
 def _failed(
@@ -54,26 +70,45 @@ def _failed(
 
 def _finish(
     record: RunRecord, options: VerifyOptions, io: Streams, json: str | None, log: logging.Logger
-) -> None:
+) -> int:
+    """Write and print what was found; returns the exit code."""
     from accelsim.verify import folder
 
     report = document(record)
     folder.write_json(options.out / "report.json", report)
-    if json is not None:
-        write_json_output(json, report)
-    if json != "-" and (record.layers or not record.error):
-        print_report(report, io.out, detail=io.verbosity > 0)
     _write_page(options.out / "report.html", report, io, log)
+    unwritten = ""
+    try:
+        if json is not None:
+            write_json_output(json, report)
+    except InputError as error:
+        unwritten = str(error)
+    except BrokenPipeError:
+        nobody_reads(sys.stdout)
+    if json != "-" and (record.layers or not record.error):
+        _print(report, io)
     if record.exit_code == 3:
         io.say(f"accelsim: internal error: {record.error}; see {options.out / 'log.txt'}")
     elif record.error:
         io.say(f"accelsim: {record.error}")
+    if unwritten:
+        io.say(f"accelsim: {unwritten}; the report is in {options.out / 'report.json'}")
     if io.verbosity >= 0 and not record.exit_code:
         io.say(f"run folder: {options.out}", style="dim")
     if record.exit_code:
         io.say(record.replay)
     for handler in log.handlers:
         handler.close()
+    return record.exit_code or (2 if unwritten else 0)
+
+
+def _print(report: dict[str, Any], io: Streams) -> None:
+    """The report on stdout; the verdict stays what it is if nobody reads it."""
+    try:
+        print_report(report, io.out, detail=io.verbosity > 0)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nobody_reads(sys.stdout)
 
 
 def _write_page(path: Path, report: dict[str, Any], io: Streams, log: logging.Logger) -> None:

@@ -12,9 +12,14 @@ from accelsim.errors import InputError
 
 
 def check_json_target(target: str | None) -> None:
-    """Refuse a target in a folder that is not there before long work, not after it."""
-    if target is not None and target != "-" and not Path(target).parent.is_dir():
-        raise InputError(f"cannot write {target}: {Path(target).parent} is not a folder")
+    """Refuse a folder, or a file in a folder that is not there, before long work, not after it."""
+    if target is None or target == "-":
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder; give a file or -")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: {path.parent} is not a folder")
 
 
 def write_json_output(target: str, content: Mapping[str, Any]) -> None:

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
+
+from accelsim.errors import InputError
+
+LIMIT_MAX_SECONDS = 1e8  # three years; a timer of the system takes no more than 64 bits
+
+
+def _limit(value: float | None) -> float | None:
+    """A time limit that a timer can be set to. Raises InputError for anything else."""
+    if value is not None and (math.isnan(value) or value <= 0):
+        raise InputError(f"time limit is {value:g} s, use more than 0")
+    if value is not None and value > LIMIT_MAX_SECONDS:
+        raise InputError(f"time limit is {value:g} s, use at most {LIMIT_MAX_SECONDS:.0f}")
+    return value
+
 
 Model = Annotated[str, typer.Argument(help="zoo:NAME, a torch.export .pt2, or FILE.py:FUNCTION.")]
 ConfigOption = Annotated[
@@ -20,5 +35,8 @@ SeedOption = Annotated[
     int, typer.Option("--seed", help="Seeds training, choice of images, stalls and self-test.")
 ]
 TimeLimitOption = Annotated[
-    float | None, typer.Option("--time-limit", help="Seconds for the whole run (exit code 124).")
+    float | None,
+    typer.Option(
+        "--time-limit", callback=_limit, help="Seconds for the whole run (exit code 124)."
+    ),
 ]

@@ -44,6 +44,7 @@ COMMANDS = [
     (["replay", "damaged"], "run.json is damaged"),
     (["replay", "foreign"], "not a run of this version"),
     (["replay", "mistyped"], "mistyped/run.json is not a run of this version"),
+    (["replay", "numbered"], "numbered/run.json is not a run's description: model is 3"),
     (["disasm", "missing.program"], "cannot read missing.program"),
     (["disasm", "junk.pt2"], "junk.pt2: 5 bytes are neither a program nor instr"),
     (["disasm", "noise.bin"], "noise.bin: instruction 0: opcode 255"),
@@ -66,7 +67,10 @@ def folder(tmp_path):
         (tmp_path / name / "run.json").write_text(text)
     (tmp_path / "noise.bin").write_bytes(bytes([255]) * 64)
     (tmp_path / "mistyped").mkdir()
-    request = {field.name: 3 for field in fields(VerifyOptions)}
+    (tmp_path / "numbered").mkdir()
+    (tmp_path / "numbered" / "run.json").write_text('{"model": 3, "config": {}}')
+    texts = {"model": "m.pt2", "source": None, "layer": None}
+    request = {field.name: 3 for field in fields(VerifyOptions)} | texts | {"stored": None}
     request["config"] = asdict(CONFIGS["edge8"])
     (tmp_path / "mistyped" / "run.json").write_text(json.dumps(request))
     (tmp_path / "occupied").mkdir()

@@ -194,12 +194,13 @@ module npu_matrix (
   assign unused_bits = ^{cmd_i, acc_wr_final, job_q};
 
 `ifndef SYNTHESIS
-  command_stable :
+  // A waiting command stays as it is; a stop or a reset may withdraw it.
+  cmd_stable_a :
   assert property (@(posedge clk_i) disable iff (!rst_ni)
-                   cmd_valid_i && !cmd_ready_o |=> cmd_valid_i && $stable(
+      cmd_valid_i && !cmd_ready_o |=> !cmd_valid_i || $stable(
       cmd_i
   ))
-  else $error("npu_matrix: command changed while valid and not ready");
+  else $error("npu_matrix: command changed while it waited");
 `endif
 
 endmodule

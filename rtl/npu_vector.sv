@@ -143,7 +143,10 @@ module npu_vector (
 `ifndef SYNTHESIS
   // A waiting command stays as it is; a stop or a reset may withdraw it.
   cmd_stable_a :
-  assert property (@(posedge clk_i) cmd_valid_i && !cmd_ready_o |=> !cmd_valid_i || $stable(cmd_i))
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+      cmd_valid_i && !cmd_ready_o |=> !cmd_valid_i || $stable(
+      cmd_i
+  ))
   else $error("npu_vector: command changed while it waited");
 `endif
 endmodule

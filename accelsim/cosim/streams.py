@@ -201,3 +201,22 @@ class StreamMonitor:
         wanted = self.pattern.stalls if expect_stalls is None else expect_stalls
         assert not wanted or self.stalled_cycles > 0, f"{self.name}: valid and not ready never seen"
         assert self.words.empty(), f"{self.name}: {self.words.qsize()} words more than expected"
+
+
+async def withdraw(dut: Any, command: int) -> None:
+    """Offers commands to an engine that is busy, and withdraws one as a stop does, one by a reset.
+
+    Ports as those of an engine: cmd_i, cmd_valid_i. No assertion may fire.
+    """
+    for ends_in_reset in (False, True):
+        dut.cmd_i.value = command
+        dut.cmd_valid_i.value = 1
+        for _ in range(3):  # one is taken, the next one waits
+            await RisingEdge(dut.clk_i)
+        dut.cmd_i.value = command ^ 1 << 300
+        if ends_in_reset:
+            dut.rst_ni.value = 0
+        else:
+            dut.cmd_valid_i.value = 0
+        for _ in range(3):
+            await RisingEdge(dut.clk_i)

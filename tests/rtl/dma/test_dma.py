@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cocotb.triggers import ReadOnly, RisingEdge
 
-from accelsim.cosim.streams import Pattern, reset
+from accelsim.cosim.streams import Pattern, reset, withdraw
 from accelsim.cosim.unit import rtl, run_unit
 from accelsim.spec.config import CONFIGS
 from tests.rtl.dma import dma_oracle as oracle
@@ -46,6 +46,12 @@ def test_store_copies_rows_under_every_pattern(config: str, seed: int) -> None:
 @pytest.mark.parametrize("name", ["npu_load", "npu_store"])
 def test_assertion_on_a_changed_command_fires(name: str, seed: int) -> None:
     bench(name, "edge8", "check_broken_command", seed, expect_failure="command changed while it")
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("name", ["npu_load", "npu_store"])
+def test_a_stop_or_a_reset_may_withdraw_a_command(name: str, seed: int) -> None:
+    bench(name, "edge8", "check_withdrawn", seed)
 
 
 @pytest.mark.rtl
@@ -222,6 +228,14 @@ async def check_broken_command(dut: Any) -> None:
     for index in range(4):
         dut.cmd_i.value = job.instruction | index << 512
         await RisingEdge(dut.clk_i)
+
+
+@cocotb.test()
+async def check_withdrawn(dut: Any) -> None:
+    config, rng = configuration()
+    await reset(dut)
+    name = "load" if hasattr(dut, "rvalid_i") else "store"
+    await withdraw(dut, oracle.random_job(rng, config, name, 8).instruction)
 
 
 @cocotb.test()

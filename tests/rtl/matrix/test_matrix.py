@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
 
-from accelsim.cosim.streams import Pattern, reset, seeded_rng
+from accelsim.cosim.streams import Pattern, reset, seeded_rng, withdraw
 from accelsim.cosim.unit import rtl, run_unit
 from accelsim.spec.config import CONFIGS, Config
 from accelsim.spec.encoding import check, encode
@@ -51,7 +51,12 @@ def test_random_instructions_accumulate_exactly_in_the_stated_cycles(
 
 @pytest.mark.rtl
 def test_changed_command_while_waiting_is_seen_by_the_assertion(seed: int) -> None:
-    run("edge8", seed, "check_unstable", "npu_matrix: command changed while valid and not ready")
+    run("edge8", seed, "check_unstable", "npu_matrix: command changed while it")
+
+
+@pytest.mark.rtl
+def test_a_stop_or_a_reset_may_withdraw_a_command(seed: int) -> None:
+    run("edge8", seed, "check_withdrawn")
 
 
 def window(rng: random.Random, config: Config) -> dict[str, int]:
@@ -214,3 +219,12 @@ async def check_unstable(dut: Any) -> None:
     for bit in range(12):
         await RisingEdge(dut.clk_i)
         dut.cmd_i.value = 1 << (300 + bit)
+
+
+@cocotb.test()
+async def check_withdrawn(dut: Any) -> None:
+    config = CONFIGS[os.environ["NPU_CONFIG"]]
+    await reset(dut)
+    v = {"in_tail": 8, "out_tail": 8, "out_h": 5, "out_w": 5, "in_h": 5, "in_w": 5}
+    instruction = instruction_bits("conv", v, config)
+    await withdraw(dut, instruction)

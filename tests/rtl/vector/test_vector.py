@@ -11,7 +11,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 from numpy.typing import NDArray
 
-from accelsim.cosim.streams import reset
+from accelsim.cosim.streams import reset, withdraw
 from accelsim.cosim.unit import rtl, run_unit
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.isa import BY_NAME
@@ -48,6 +48,11 @@ def test_vector_engine_equals_numpy(config: str, seed: int) -> None:
 @pytest.mark.rtl
 def test_assertion_on_a_changed_command_fires(seed: int) -> None:
     run_bench("edge8", "check_broken_command", seed, expect_failure="command changed while it")
+
+
+@pytest.mark.rtl
+def test_a_stop_or_a_reset_may_withdraw_a_command(seed: int) -> None:
+    run_bench("edge8", "check_withdrawn", seed)
 
 
 class Memory:
@@ -137,3 +142,11 @@ async def check_broken_command(dut: Any) -> None:
     for word in range(4):
         dut.cmd_i.value = instruction | word << 512
         await RisingEdge(dut.clk_i)
+
+
+@cocotb.test()
+async def check_withdrawn(dut: Any) -> None:
+    config = CONFIGS[os.environ["VECTOR_CONFIG"]]
+    await reset(dut)
+    _, instruction = random_job(np.random.default_rng(1), config, "add")
+    await withdraw(dut, instruction)

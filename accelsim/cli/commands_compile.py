@@ -72,6 +72,8 @@ def run(
     io = streams_of(context)
     if out is not None and out.suffix != ".npz":
         raise InputError(f"--out {out} must end in .npz")
+    if model.endswith(".so") and _given(context, "config"):
+        raise InputError(f"--config is not for {model}, which was compiled for a configuration")
     check_json_target(json)
     with stoppable(time_limit) as stop:
         try:
@@ -100,6 +102,12 @@ def run(
         write_json_output(json, summary)
     if json != "-":
         _print_outputs(io, deployed, outputs, cycles, backend, out)
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _print_outputs(

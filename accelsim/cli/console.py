@@ -82,7 +82,7 @@ class Streams:
     @contextmanager
     def working(self) -> Iterator[None]:
         """While this lasts, progress is one living line if stderr is a terminal."""
-        if self.verbosity != 0 or not self.err.is_terminal:
+        if self.verbosity != 0 or not self.err.file.isatty():
             yield
             return
         with self.err.status(Text("starting", style="dim"), spinner="line") as live:

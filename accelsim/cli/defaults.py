@@ -29,7 +29,10 @@ def read_defaults(
     if own.is_file():
         return _checked(str(own), _read(own), commands, everywhere)
     if project.is_file():
-        table = _read(project).get("tool", {}).get("accelsim", {})
+        tool = _read(project).get("tool", {})
+        if not isinstance(tool, dict):
+            raise InputError(f"{project}: tool must be a table")
+        table = tool.get("accelsim", {})
         if not isinstance(table, dict):
             raise InputError(f"{project}: tool.accelsim must be a table")
         return _checked(f"{project}, tool.accelsim", table, commands, everywhere)
@@ -55,6 +58,10 @@ def _checked(
                 raise InputError(_unknown(where, "command", name, commands))
             options = {key.replace("-", "_"): v for key, v in value.items()}
             result[name] = _values(f"{where}, {name}", options, commands[name])
+        elif name in commands:
+            raise InputError(
+                f"{where}: {name} is a command; write its options into a table [{name}]"
+            )
         else:
             result |= _values(where, {name.replace("-", "_"): value}, everywhere)
     return result
@@ -72,5 +79,8 @@ def _values(where: str, given: dict[str, Any], known: Options) -> dict[str, Any]
 
 def _unknown(where: str, kind: str, name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), 1)
-    hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(sorted(known))}"
+    names = ", ".join(sorted(known))
+    hint = (
+        f"did you mean {close[0]}?" if close else f"use one of {names}" if names else "it has none"
+    )
     return f"{where}: there is no {kind} {name!r}; {hint}"

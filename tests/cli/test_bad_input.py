@@ -52,6 +52,7 @@ COMMANDS = [
     (["asm", "missing.asm", "--out", "x.bin"], "cannot read missing.asm"),
     (["run", "missing.so", "--input", "x.npz"], "library missing.so does not exist"),
     (["run", "alone.so", "--input", "x.npz"], "alone.json is missing"),
+    (["run", "alone.so", "--config", "edge8"], "--config is not for alone.so"),
     (["run", "m.pt2", "--out", "x.txt"], "must end in .npz"),
     (["compile", "m.pt2", "--out", "occupied"], "holds no compiled model"),
 ]

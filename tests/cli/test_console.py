@@ -66,3 +66,12 @@ def test_a_full_disk_is_code_2(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         app.run(["zoo"])
     assert stopped.value.code == 2 and "No space left on device" in capsys.readouterr().err
+
+
+def test_colour_by_force_draws_no_living_line_into_a_file(monkeypatch):
+    err = io.StringIO()
+    monkeypatch.setattr("sys.stderr", err)
+    chosen = streams(Color.always, 0, debug=False)
+    with chosen.working():
+        chosen.progress("layer 1")
+    assert err.getvalue() == "\x1b[2mlayer 1\x1b[0m\n"

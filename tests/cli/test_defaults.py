@@ -12,8 +12,11 @@ WRONG = [
     ("accelsim.toml", "[verify]\nsed = 1", "verify: there is no option 'sed'; did you mean seed?"),
     ("accelsim.toml", "seed = 1", "there is no option 'seed'"),
     ("accelsim.toml", "[verify]\nseed = [1]", "seed cannot be a list"),
+    ("accelsim.toml", "verify = 3", "write its options into a table [verify]"),
+    ("accelsim.toml", "[cache]\nx = 1", "cache: there is no option 'x'; it has none"),
     ("accelsim.toml", "[verify", "is not valid TOML"),
     ("pyproject.toml", "[tool.accelsim.zoo]\nx = 1", "pyproject.toml, tool.accelsim, zoo"),
+    ("pyproject.toml", "tool = 3", "tool must be a table"),
     ("pyproject.toml", "[tool]\naccelsim = 3", "tool.accelsim must be a table"),
 ]
 

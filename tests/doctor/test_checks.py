@@ -58,7 +58,14 @@ BROKEN = (
     ("RTL sources", replace(GOOD, rtl=no_rtl), "install accelsim again"),
     ("disk space", replace(GOOD, free_bytes=lambda folder: 1 << 30), "cache clear"),
 )
+
+
+def no_compiler() -> bool:
+    raise ToolError("g++ is missing: install a C++17 compiler and run again.")
+
+
 OPTIONAL = (
+    ("FST waveforms", replace(GOOD, fst_headers=no_compiler), "liblz4-dev"),
     ("FST waveforms", replace(GOOD, fst_headers=lambda: False), "liblz4-dev"),
     ("Chromium", replace(GOOD, program=lambda n: None if "chrom" in n else n), "chromium"),
 )

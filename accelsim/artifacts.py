@@ -371,12 +371,13 @@ class Comparison:
     max_abs_diff: int
     status: str
     gate: bool
-    bound: int | None = None
+    bound: int | None = None  # for "within"; every comparison of today is exact and has none
     cause: str | None = None
     first: Difference | None = None
     waived: str | None = None  # the reason in the waiver file; the gate stays what it is
 
 
+# The words of report.json. "within" is a difference up to `bound`; no golden of today allows one.
 STATUSES = ("equal", "within", "different", "missing")
 
 

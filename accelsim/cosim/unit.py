@@ -77,7 +77,6 @@ def rtl(*names: str) -> tuple[Path, ...]:
 
 AXI_MEMORY = ("tb/axi_protocol.sv", "tb/axi_memory.sv")
 AXI_MEMORY_CPP = ("tb/axi_memory.cpp",)
-PLANTED = "expected_failure"  # marks a run folder whose results are not to be reported as failures
 
 
 def cocotb_main() -> Path:
@@ -167,14 +166,12 @@ def run_unit(
         label += "-" + re.sub(r"\W+", "_", only)
     folder = cache_root() / "runs" / f"{label}-seed{seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / PLANTED).unlink(missing_ok=True)
-    if expect_failure is not None:
-        (folder / PLANTED).touch()
-    result = _simulate(executable, top, test_module, folder, seed, only, environment or {}, waves)
     planted = folder / EXPECTED_FAILURE
     planted.unlink(missing_ok=True)
     if expect_failure is not None:
         planted.touch()
+    result = _simulate(executable, top, test_module, folder, seed, only, environment or {}, waves)
+    if expect_failure is not None:
         assert result.failed or not result.tests, f"{top}: expected a failure, every test passed"
         assert re.search(expect_failure, result.log), (
             f"{top} failed without '{expect_failure}':\n{_tail(result.log)}"

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from accelsim.ops.case import Activation, Case, Spec, Weight
 
 MATRIX = ("conv2d", "depthwise_conv2d", "linear", "flatten")
-KEEPS_QUANTIZATION = ("relu", "relu6", "clip", "max_pool2d", "global_avg_pool2d")
 
 
 def make_case(operator: str, spec: Spec, seed: int) -> Case:

@@ -24,7 +24,7 @@ from accelsim.spec.isa import BY_NAME
 Rng = np.random.Generator
 Values = dict[str, int]
 Rows = tuple[int, int]  # first row and the one after the last
-SOURCE_REGIONS, PARAMETER_REGION, TARGET_REGIONS = (2, 5), 1, (3, 4)
+PARAMETER_REGION, TARGET_REGIONS = 1, (3, 4)
 PHASES = 6
 
 

@@ -27,6 +27,7 @@ CHECKS: tuple[Check, ...] = (
     readme_paths,
     tree.machine_traces,
     tree.undocumented,
+    tree.unused_names,
 )
 DOC = '"""Text."""\n'
 # check, planted files, part of the sentence that must come out
@@ -84,6 +85,9 @@ PLANTED: tuple[tuple[Check, dict[str, str], str], ...] = (
     (tree.undocumented, {"accelsim/a.py": "x = 1"}, "module has no docstring"),
     (tree.undocumented, {"accelsim/a.py": DOC + "def f(): ..."}, "f has no docstring"),
     (tree.undocumented, {"accelsim/a.py": DOC + "class C:\n ..."}, "C has no docstring"),
+    (tree.unused_names, {"accelsim/a.py": "USED, GONE = 1, 2\nprint(USED)"}, "uses GONE"),
+    (tree.unused_names, {"accelsim/a.py": "GONE: int = 1"}, "uses GONE"),
+    (tree.unused_names, {"accelsim/a.py": "def gone(): ..."}, "uses gone"),
 )
 
 

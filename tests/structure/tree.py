@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -52,6 +53,7 @@ MAY_IMPORT_FRAMEWORKS = {
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}
 LINE_LIMIT = 400
+WORD = re.compile(r"\w+")
 # Split, so that this file does not name what it looks for.
 HOSTS = "|".join(
     (
@@ -240,6 +242,30 @@ def undocumented(tree: Tree) -> Iterator[str]:
         for node in public_definitions(module):
             if not ast.get_docstring(node):
                 yield f"{path}:{node.lineno}: {node.name} has no docstring"
+
+
+def unused_names(tree: Tree) -> Iterator[str]:
+    """Names at the top of the package's modules that occur nowhere else, hooks of pytest apart."""
+    words = Counter(
+        word for path in tree.named(".py", ".toml", ".md") for word in WORD.findall(tree.read(path))
+    )
+    for path in tree.named(".py"):
+        if path.parts[0] != "accelsim":
+            continue
+        for node in ast.parse(tree.read(path)).body:
+            for name in _defined(node):
+                if words[name] == 1 and not name.startswith(("pytest_", "test_")):
+                    yield f"{path}:{node.lineno}: nothing uses {name}"
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    """Names that a statement at the top of a module gives a meaning, imports apart."""
+    if isinstance(node, Definition):
+        yield node.name
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    for target in targets:
+        yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -67,10 +67,10 @@ def replay(
     )
     check_json_target(json)
     target = out or run_folder.claim_folder(f"replay-{options.model}", datetime.now())
-    run_folder.prepare(target)
     dump_ir = target / "ir" if options.dump_ir else None
     options = replace(options, out=target, dump_ir=dump_ir)
-    return run(_with_model(folder, options, stored, io), io, json)
+    with run_folder.held(target):
+        return run(_with_model(folder, options, stored, io), io, json)
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -87,5 +87,5 @@ def verify(
     )
     check_json_target(json)
     options = replace(options, out=out or run_folder.claim_folder(model, datetime.now()))
-    run_folder.prepare(options.out)
-    return run(options, streams_of(context), json)
+    with run_folder.held(options.out):
+        return run(options, streams_of(context), json)

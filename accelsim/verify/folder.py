@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import itertools
 import json
@@ -54,6 +55,28 @@ def claim_folder(model: str, now: datetime) -> Path:
             raise _not_writable(path, error.strerror) from None
         break
     return path
+
+
+@contextmanager
+def held(path: Path) -> Iterator[Path]:
+    """The folder as `prepare` leaves it; another run cannot have it while this lasts.
+
+    The lock is the system's, on the folder itself: it ends with the process, however that ends.
+    Raises InputError as `prepare` does, and where another run is writing to it.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise _not_writable(path, error.strerror) from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"another run is writing to {path}; choose another --out") from None
+        yield prepare(path)
+    finally:
+        os.close(handle)
 
 
 def prepare(path: Path) -> Path:

@@ -84,3 +84,13 @@ def test_a_file_is_put_in_place_in_one_step(
         write(run, 2)
     assert [path.name for path in run.iterdir()] == [name]
     assert (run / name).read_bytes() == before
+
+
+def test_two_runs_cannot_have_one_folder_at_a_time(tmp_path):
+    with folder.held(tmp_path / "r") as first:
+        (first / "run.json").write_text("{}")
+        with pytest.raises(InputError, match="another run is writing to"), folder.held(first):
+            pass
+        assert (first / "run.json").is_file()
+    with folder.held(first):
+        assert not list(first.iterdir())

@@ -48,6 +48,7 @@ def check_source(source: SourceModel) -> None:
         InputError: empty or non-finite example inputs, or calibration and test data that do not fit
             to the example.
     """
+    _check_kinds(source)
     input_arrays(source.example_inputs, source.name)
     expected = torch.export.ExportedProgram if source.already_quantized else torch.nn.Module
     if not isinstance(source.float_module, expected):
@@ -69,12 +70,38 @@ def check_source(source: SourceModel) -> None:
                     "float32"
                 )
     for name, array in zip(source.input_names, source.example_inputs, strict=True):
-        if array.size == 0 or not np.isfinite(array).all():
-            raise InputError(f"input '{name}' of {source.name} is empty or has NaN or infinity")
+        if array.ndim == 0 or array.size == 0 or not np.isfinite(array).all():
+            raise InputError(
+                f"input '{name}' of {source.name} is a scalar, empty or has NaN or infinity"
+            )
     sample = source.example_inputs[0].shape[1:]
     for number, batch in enumerate(source.calibration):
         _check_samples(batch, f"calibration batch {number} of {source.name}", sample)
+        if batch.size == 0:
+            raise InputError(f"calibration batch {number} of {source.name} is empty")
     _check_test_split(source, sample)
+
+
+def _check_kinds(source: SourceModel) -> None:
+    """That every field holds what its type says, as far as it is looked into later.
+
+    Raises:
+        ModelError: names, example inputs or a flag of another kind.
+        InputError: calibration data that is no tuple of arrays.
+    """
+    name = source.name
+    names = source.input_names
+    if not isinstance(names, (tuple, list)) or not all(isinstance(one, str) for one in names):
+        raise ModelError(f"input_names of {name} must be a tuple of texts, not {names!r:.60}")
+    if len(set(names)) != len(names):
+        raise ModelError(f"input_names of {name} hold one name twice")
+    if not isinstance(source.already_quantized, bool):
+        raise ModelError(f"already_quantized of {name} must be True or False")
+    for field in ("example_inputs", "calibration"):
+        values = getattr(source, field)
+        kind = ModelError if field == "example_inputs" else InputError
+        if not isinstance(values, (tuple, list)):
+            raise kind(f"{field} of {name} is a {type(values).__name__}; give a tuple of arrays")
 
 
 def _check_samples(values: object, what: str, sample: tuple[int, ...]) -> None:

@@ -96,7 +96,7 @@ class _Rebuilder:
         made = self._module(node, kind)
         if made is not None:
             path, module = made
-            self._place(path, module)
+            path = self._place(path, module)
             return self._graph.call_module(path, (self._copy(node.args[0]),))
         target = _FUNCTIONS.get(kind, node.target)
         arguments = fx.map_arg(node.args, self._copy)
@@ -185,16 +185,34 @@ class _Rebuilder:
         module.running_mean, module.running_var = mean.clone(), variance.clone()
         return _filled(module, self._value(arguments[1]), self._value(arguments[2]))
 
-    def _place(self, path: str, module: nn.Module) -> None:
-        """Put a module at a dotted path; the second use of a path finds it there."""
+    def _place(self, path: str, module: nn.Module) -> str:
+        """Put a module at a dotted path, or at PATH_1, PATH_2, … where that holds another one.
+
+        A second use of the same module finds it there. Returns the path.
+        """
         parent = self._root
         *outer, last = path.split(".")
         for part in outer:
             if part not in parent._modules:
                 parent.add_module(part, nn.Module())
             parent = parent.get_submodule(part)
-        if last not in parent._modules:
-            parent.add_module(last, module.eval())
+        name, count = last, 0
+        while name in parent._modules and not _same(parent.get_submodule(name), module):
+            count += 1
+            name = f"{last}_{count}"
+        if name not in parent._modules:
+            parent.add_module(name, module.eval())
+        return ".".join((*outer, name))
+
+
+def _same(first: nn.Module, second: nn.Module) -> bool:
+    """Whether two modules of this file compute the same: kind, settings and tensors."""
+    if type(first) is not type(second) or first.extra_repr() != second.extra_repr():
+        return False
+    tensors, others = first.state_dict(), second.state_dict()
+    return tensors.keys() == others.keys() and all(
+        torch.equal(tensor, others[name]) for name, tensor in tensors.items()
+    )
 
 
 def _filled(module: nn.Module, weight: torch.Tensor | None, bias: torch.Tensor | None) -> nn.Module:

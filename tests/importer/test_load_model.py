@@ -79,6 +79,40 @@ def misnamed():
     return SourceModel("mine", Net(), (image,), ("image", "mask"))
 
 
+def given(**fields):
+    image = np.zeros((1, 3, 8, 8), np.float32)
+    return SourceModel(**{"name": "mine", "float_module": Net(), "example_inputs": (image,),
+                          "input_names": ("image",), **fields})
+
+
+IMAGE = np.zeros((1, 3, 8, 8), np.float32)
+FIELDS = [
+    {"calibration": ([[1.0]],)},
+    {"calibration": 5},
+    {"calibration": (IMAGE[0, 0, 0, 0],)},
+    {"calibration": (IMAGE[:0],)},
+    {"test_inputs": [1.0]},
+    {"test_inputs": np.full((2, 3, 8, 8), np.nan, np.float32)},
+    {"test_inputs": np.float32(1)},
+    {"test_inputs": IMAGE, "test_labels": [0]},
+    {"test_inputs": IMAGE, "test_labels": np.zeros(1, np.float32)},
+    {"test_labels": np.zeros(1, np.int64)},
+    {"input_names": "x"},
+    {"input_names": (5,)},
+    {"input_names": 5},
+    {"example_inputs": IMAGE},
+    {"example_inputs": 5},
+    {"example_inputs": (np.float32(1) * np.ones(()),)},
+    {"already_quantized": "no"},
+    {"input_names": ("a", "a"), "example_inputs": (IMAGE, IMAGE)},
+]
+
+
+def field():
+    import os
+    return given(**FIELDS[int(os.environ["FIELD"])])
+
+
 def hollow():
     image = np.zeros((1, 3, 8, 8), np.float32)
     return SourceModel("mine", 5, (image,), ("image",))
@@ -86,6 +120,22 @@ def hollow():
 
 NOT_CALLABLE = 5
 """
+
+
+class Shared(nn.Module):
+    """One weight in three convolutions, two of them alike, and one matrix in two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3)
+        self.linear = nn.Linear(5, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight, bias = self.conv.weight, self.conv.bias
+        y = self.conv(nn.functional.conv2d(x, weight, bias, stride=2, padding=1))
+        y = nn.functional.conv2d(self.conv(y), weight, None, padding=2)
+        y = self.linear(y)
+        return nn.functional.linear(y, self.linear.weight)
 
 
 class Net(nn.Module):
@@ -111,7 +161,7 @@ def _batch() -> torch.Tensor:
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
     path = tmp_path / "net.py"
-    path.write_text(SCRIPT.format(extra=""))
+    path.write_text(SCRIPT.replace("{extra}", ""))
     return path
 
 
@@ -129,6 +179,16 @@ def test_float_program_computes_the_same_after_import(tmp_path: Path) -> None:
     source = load_model(str(_saved(tmp_path, module, _batch())))
     with torch.no_grad():
         assert torch.equal(source.float_module(_batch()), module(_batch()))
+
+
+def test_weight_with_several_uses_keeps_the_settings_of_each(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    module, image = Shared().eval(), torch.randn(1, 3, 13, 13)
+    source = load_model(str(_saved(tmp_path, module, image)))
+    with torch.no_grad():
+        assert torch.equal(source.float_module(image), module(image))
+    paths = [str(node.target) for node in source.float_module.graph.nodes]
+    assert paths.count("conv_1") == 2 and "conv" in paths and "conv_2" in paths
 
 
 def test_float_program_keeps_module_paths_and_example(tmp_path: Path) -> None:
@@ -151,7 +211,7 @@ def test_script_may_return_three_things(script: Path, function: str) -> None:
 def test_script_may_import_its_neighbour(tmp_path: Path) -> None:
     (tmp_path / "neighbour_of_net.py").write_text("VALUE = 1\n")
     path = tmp_path / "net.py"
-    path.write_text(SCRIPT.format(extra="import neighbour_of_net"))
+    path.write_text(SCRIPT.replace("{extra}", "import neighbour_of_net"))
     assert load_model(f"{path}:pair").input_names == ("image",)
 
 
@@ -176,6 +236,16 @@ def test_bad_function_is_one_sentence(
 ) -> None:
     with pytest.raises(kind, match=message) as caught:
         load_model(f"{script}:{function}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("number", range(18))
+def test_bad_field_of_a_source_model_is_one_sentence(
+    script: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIELD", str(number))
+    with pytest.raises((InputError, ModelError)) as caught:
+        load_model(f"{script}:field")
     assert "\n" not in str(caught.value)
 
 

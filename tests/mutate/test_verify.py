@@ -48,9 +48,10 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         source = load_model(MODEL)
         quantized = quantize(source)
-        goldens = Goldens.of(quantized, print)
         self.input = choose_input(source, quantized, None, 0)
         self.compiled = compile_model(quantized, EDGE)
+        npu = {name for names in self.compiled.qdq_layers.values() for name in names}
+        goldens = Goldens.of(quantized, print, npu)
         self.library = Library.of(self.compiled, folder / "model.so")
         options = VerifyOptions("tiny", EDGE, folder)
         self.run = Verification(options, print, new_record(options))

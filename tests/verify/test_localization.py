@@ -36,7 +36,8 @@ class Bench:
         quantized = quantize(source)
         self.folder = folder
         self.compiled = compile_model(quantized, EDGE)
-        self.goldens = Goldens.of(quantized, print)
+        npu = {name for names in self.compiled.qdq_layers.values() for name in names}
+        self.goldens = Goldens.of(quantized, print, npu)
         self.input = choose_input(source, quantized, None, 0)
         self.batch = BatchGoldens.of(self.goldens, self.input.tensors)
         self.library = Library.of(self.compiled, folder / "model.so")

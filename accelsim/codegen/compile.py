@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import tvm
@@ -83,15 +84,26 @@ def compile_model(
 
 
 def export_library(compiled: CompiledModel, path: Path) -> Path:
-    """Write the network as one shared library. Raises ToolError where no C compiler works."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+    """Write the network as one shared library.
+
+    Raises InputError where the file cannot be written, ToolError where no C compiler works.
+    """
+    partial = path.with_name(f"{path.stem}.partial.{uuid4().hex}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.touch()
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
     try:
         compiled.executable.export_library(str(partial))
     except (RuntimeError, OSError) as error:
         partial.unlink(missing_ok=True)
         raise ToolError(f"Exporting {path.name} failed; is g++ installed? {error}") from error
-    return partial.replace(path)
+    try:
+        return partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
 def load_library(path: Path) -> Any:
@@ -133,4 +145,7 @@ class _Dump:
         if self.folder is not None:
             text = module.script(show_meta=False)
             path = self.folder / f"{self.count:02}-{stage}.txt"
-            path.write_text(text, encoding="utf-8")
+            try:
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -37,7 +37,8 @@ def place(
 ) -> Placement:
     """Partition and compile; what does not fit goes to the host, and the rest is tried again.
 
-    Raises ModelError where a region does not compile though each of its layers does.
+    Raises ModelError where a region does not compile though each of its layers does, or though its
+    layers were refused before.
     """
     refused: dict[str, str] = {}
     while True:
@@ -51,7 +52,7 @@ def place(
                 programs.append(compile_one(region, config))
             except (ModelError, ProgramError) as error:
                 reasons = _refusals(region, config, compile_one)
-                if not reasons:
+                if not reasons.keys() - refused.keys():
                     raise ModelError(f"{region.symbol} cannot be compiled: {error}") from error
                 found |= reasons
         if not found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,14 @@ from accelsim.codegen import (
     compile_model,
     export_library,
     load_library,
+    placement,
     run_library,
     set_backend,
 )
 from accelsim.codegen.csource import region_source
 from accelsim.emit import compile_region
 from accelsim.errors import InputError, ModelError, ProgramError
+from accelsim.legalize import legalize
 from accelsim.simulate import run as simulate
 from accelsim.spec.config import CONFIGS, Config
 from tests.legalize.networks import CASES, Residual, Sigmoid, inputs, quantized, torch_output
@@ -182,6 +185,52 @@ def test_library_of_the_same_name_can_be_replaced(tmp_path: Path) -> None:
             quantized(nn.Sequential(nn.Conv2d(3, 4, 3)), shape), CONFIGS["edge8"]
         )
         assert _run(compiled, inputs(shape, 27), tmp_path).shape[0] == shape[0]
+
+
+def test_two_processes_never_write_one_partial_file(tmp_path: Path) -> None:
+    written: list[str] = []
+
+    class Executable:
+        def export_library(self, name: str) -> None:
+            written.append(name)
+            Path(name).write_text(name)
+            if len(written) == 1:  # the other process, while this one writes
+                export_library(compiled, tmp_path / "network.so")
+
+    make, shape = CASES["conv"]
+    compiled = compile_model(quantized(make(), shape), CONFIGS["edge8"])
+    compiled = replace(compiled, executable=Executable())
+    export_library(compiled, tmp_path / "network.so")
+    assert len(set(written)) == 2
+    assert (tmp_path / "network.so").read_text() == written[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["network.so"]
+
+
+def test_folders_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    make, shape = CASES["conv"]
+    model = quantized(make(), shape)
+    (tmp_path / "file").write_text("")
+    compiled = compile_model(model, CONFIGS["edge8"])
+    with pytest.raises(InputError, match=r"cannot write .*file"):
+        export_library(compiled, tmp_path / "file" / "network.so")
+    (tmp_path / "dump" / "02-legalized.txt").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"cannot write .*02-legalized"):
+        compile_model(model, CONFIGS["edge8"], tmp_path / "dump")
+    (tmp_path / "folder.so" / "inner").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"cannot write .*folder.so"):
+        export_library(compiled, tmp_path / "folder.so")
+
+
+def test_region_that_stays_refused_is_an_error_and_no_endless_loop() -> None:
+    def never(region: Region, config: Config) -> Program:
+        raise ModelError("no tiling fits")
+
+    make, shape = CASES["conv"]
+    model = quantized(make(), shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "legalize", lambda model, refused: legalize(model))
+        with pytest.raises(ModelError, match=r"cannot be compiled.*no tiling fits"):
+            compile_model(model, CONFIGS["edge8"], compile_one=never)
 
 
 def test_payload_bytes_survive_the_c_literal(tmp_path: Path) -> None:

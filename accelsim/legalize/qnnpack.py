@@ -14,9 +14,8 @@ import math
 import numpy as np
 
 from accelsim.artifacts import F32, I8, I32, FixedAdd
+from accelsim.spec.arithmetic import MULTIPLIER_MAX, MULTIPLIER_MIN, legal_multiplier
 
-_SMALLEST = np.float32(2.0**-100)
-_LARGEST = np.float32(2.0**100)
 _INT32 = np.iinfo(np.int32)
 _NEIGHBOURS = 16
 # Ratios of an addend's scale to the sum's with which qnnpack creates an addition, and the least
@@ -94,7 +93,8 @@ def clamp_limits(
 ) -> tuple[int, int]:
     """The integer limits of quantize(clip(x, low, high)), within the quantized `limits`.
 
-    Quantization is monotone, so clipping before it and clamping after it are the same.
+    Quantization is monotone, so clipping before it and clamping after it are the same. PyTorch's
+    clamp adds the zero point before it rounds: of a tie, its parity decides.
     """
 
     def level(bound: float) -> int:
@@ -110,8 +110,8 @@ def reason_multiplier_unusable(multiplier: F32) -> str | None:
     """Why these multipliers cannot run on the NPU, or None."""
     if not np.isfinite(multiplier).all() or (multiplier <= 0).any():
         return "a multiplier is not a positive number"
-    if (multiplier < _SMALLEST).any() or (multiplier >= _LARGEST).any():
-        return "a multiplier is outside 2^-100 to 2^100"
+    if not legal_multiplier(multiplier):
+        return f"a multiplier is outside {MULTIPLIER_MIN:g} to {MULTIPLIER_MAX:g}"
     return None
 
 

@@ -8,7 +8,9 @@ Every operation is float32, in this order (found by tie-seeking inputs: any othe
     multiplier = (weight_scale · input_scale) · (1 / output_scale)
     bias       = rint(bias · (1 / (input_scale · weight_scale)))
     mean       = input_scale / (output_scale · window)
-    limit      = rint(limit · (1 / output_scale)) + zero_point
+    limit      = rint(zero_point + limit · (1 / output_scale))
+
+The zero point of a limit is the stored one: the sum rounds in float32, and its ties by its parity.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ def clamp_of(layer: ReferenceLayer, output: QuantizedTensor) -> Clamp:
 def _quantized_limit(limit: float, output: QuantizedTensor) -> int:
     if np.isinf(limit):
         return 1 << 20 if limit > 0 else -(1 << 20)
-    steps = np.rint(np.float32(limit) * (_ONE / output.scale))
-    return int(np.clip(steps, -(1 << 20), 1 << 20)) + output.zero_point
+    zero_point = np.float32(output.zero_point + output.offset)
+    level = np.rint(zero_point + np.float32(limit) * (_ONE / output.scale))
+    return int(np.clip(level, -(1 << 20), 1 << 20)) - output.offset
 
 
 def affine_parameters(network: Network, layer: ReferenceLayer) -> tuple[I32, F32]:

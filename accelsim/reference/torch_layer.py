@@ -76,14 +76,14 @@ def _operand(value: I8, tensor: QuantizedTensor, shape: tuple[int, ...]) -> Any:
 
 
 def _limits(limits: tuple[float, float], output: QuantizedTensor) -> tuple[int, int]:
-    """Real clamp limits and the quantizer's own in the int8 domain, as PyTorch's clamp does it."""
-    low, high = output.clamp_min, output.clamp_max
-    inverse = np.float32(1) / output.scale
-    if math.isfinite(limits[0]):
-        low = max(low, int(np.rint(np.float32(limits[0]) * inverse)) + output.zero_point)
-    if math.isfinite(limits[1]):
-        high = min(high, int(np.rint(np.float32(limits[1]) * inverse)) + output.zero_point)
-    return low, high
+    """Real clamp limits by PyTorch's clamp, and the quantizer's own, in the int8 domain."""
+    ends = np.array([-128 + output.offset, 127 + output.offset], output.stored)
+    tensor = quantized_tensor(ends, output.scale, output.zero_point + output.offset)
+    beyond = 1000.0 * float(output.scale)  # more steps than there are levels
+    lowest, highest = (min(max(limit, -beyond), beyond) for limit in limits)
+    tensor = torch.clamp(tensor, lowest, highest)
+    low, high = (int(level) - output.offset for level in tensor.int_repr())
+    return max(low, output.clamp_min), min(high, output.clamp_max)
 
 
 def _run(layer: ReferenceLayer, operands: list[Any], output: QuantizedTensor) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,8 @@ from accelsim.legalize.qnnpack import (
     reason_multiplier_unusable,
     requantize_multiplier,
 )
+from accelsim.reference.derive import Clamp, clamp_of
+from accelsim.reference.network import QuantizedTensor
 from tests.reference import qnnpack
 
 
@@ -106,16 +110,39 @@ def test_relu6_clamps_at_the_level_of_six() -> None:
     assert clamp_limits(np.float32(0.1), 37, (0, 255), 0.0, 6.0) == (37, 97)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_limits_of_compiler_and_reference_equal_pytorchs_clamp_on_ties_and_elsewhere(
+    dtype: str, seed: int
+) -> None:
+    """6 / scale is a tie, next to one, or anything, with zero points of both parities."""
+    generator = np.random.default_rng(seed)
+    offset = 128 if dtype == "uint8" else 0
+    ties = np.float32(6) / (np.arange(2, 120, dtype=np.float32) + np.float32(0.5))
+    near = np.nextafter(ties, np.float32(0)), np.nextafter(ties, np.float32(1))
+    ends = torch.tensor([offset - 128, offset + 127], dtype=getattr(torch, dtype))
+    for scale in np.concatenate([ties, *near, scales(generator, 100)]):
+        for point in generator.integers(-100, 100, 4):
+            stored = int(point) + offset
+            real = torch._make_per_tensor_quantized_tensor(ends, float(scale), stored)
+            expected = torch.clamp(real, -1.0, 6.0).int_repr().tolist()
+            limits = (offset - 128, offset + 127)
+            assert list(clamp_limits(scale, stored, limits, -1.0, 6.0)) == expected
+            tensor = QuantizedTensor("y", (1, 4), scale, int(point), dtype)
+            low, high = (level - offset for level in expected)
+            layer = SimpleNamespace(limits=(-1.0, 6.0))
+            assert clamp_of(layer, tensor) == Clamp(int(point), low, high)  # type: ignore[arg-type]
+
+
 def test_clamp_stays_within_narrow_quantizer_limits() -> None:
     assert clamp_limits(np.float32(1.0), 0, (0, 127), -50.0, 500.0) == (0, 127)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan, 2.0**-101, 2.0**100])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan, 2.0**-101, 2.0**100 * (1 + 2.0**-23)])
 def test_multiplier_outside_its_range_is_refused(value: float) -> None:
     assert reason_multiplier_unusable(np.array([0.5, value], np.float32)) is not None
 
 
-@pytest.mark.parametrize("value", [2.0**-100, 0.37, 2.0**99])
+@pytest.mark.parametrize("value", [2.0**-100, 0.37, 2.0**100])
 def test_multiplier_in_its_range_is_taken(value: float) -> None:
     assert reason_multiplier_unusable(np.array([value], np.float32)) is None
 

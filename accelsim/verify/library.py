@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tvm.support.cc import get_cc
 
 from accelsim.codegen import CompiledModel, export_library, load_library, run_library
+from accelsim.cosim.tools import find_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,9 @@ class Library:
 
     @staticmethod
     def of(compiled: CompiledModel, path: Path) -> Library:
-        """Export the network to `path` and load it."""
+        """Export the network to `path` and load it. Raises ToolError without a C++ compiler."""
+        if get_cc() is None:  # of which TVM would make a TypeError
+            find_tool("g++")
         export_library(compiled, path)
         return Library(path, load_library(path))
 

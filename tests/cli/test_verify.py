@@ -239,3 +239,12 @@ def test_compile_writes_programs_that_run_in_a_library_of_their_own(tmp_path):
 def test_a_model_runs_without_being_compiled_first(tmp_path):
     result = invoke(tmp_path, "run", LINEAR, "-q")
     assert result.code == 0 and "output0: float32 of shape (1, 9)" in result.out
+
+
+def test_without_a_compiler_a_run_ends_with_the_way_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.delenv("CC", raising=False)
+    result = invoke(tmp_path, "verify", LINEAR, *SIM, "--out", "r", "-q")
+    assert result.code == 2 and "accelsim: g++ is missing: install" in result.err
+    assert result.last == "accelsim replay r"

@@ -65,6 +65,24 @@ def quantize_floats(values: np.ndarray, tensor: QuantizedTensor) -> I8:
     return to_nhwc(clamped + np.int16(tensor.offset), tensor)
 
 
+def on_levels(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Model inputs quantized and dequantized, those that float operators read left out."""
+    raw = {name for one in network.prepared for name in one.inputs}
+    levels = quantize_inputs(network, inputs)
+    result = {}
+    for name, tensor_name in network.inputs:
+        if name not in raw:
+            result[name] = dequantize(levels[tensor_name], network.tensors[tensor_name])
+    return result
+
+
+def dequantize(values: I8, tensor: QuantizedTensor) -> np.ndarray:
+    """(q - zero point) · scale in float32, in the model's layout."""
+    centred = from_nhwc(values, tensor).astype(np.float32)
+    centred -= np.float32(tensor.zero_point + tensor.offset)
+    return np.asarray(centred * tensor.scale, dtype=np.float32)
+
+
 def dequantize_outputs(network: Network, values: Mapping[str, I8]) -> tuple[np.ndarray, ...]:
     """(q - zero point) · scale in float32, in the model's layout and output order.
 
@@ -72,10 +90,4 @@ def dequantize_outputs(network: Network, values: Mapping[str, I8]) -> tuple[np.n
     """
     if network.float_tail:
         raise ModelError("the model ends in float operators that the integer reference lacks")
-    result = []
-    for name in network.outputs:
-        tensor = network.tensors[name]
-        stored = from_nhwc(values[name], tensor).astype(np.float32)
-        centred = stored - np.float32(tensor.zero_point + tensor.offset)
-        result.append((centred * tensor.scale).astype(np.float32))
-    return tuple(result)
+    return tuple(dequantize(values[name], network.tensors[name]) for name in network.outputs)

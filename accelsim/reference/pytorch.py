@@ -20,7 +20,7 @@ from torch import fx
 from accelsim.artifacts import I8, QuantizedModel
 from accelsim.errors import InputError, ModelError, ToolError
 from accelsim.quantize import qnnpack_engine, torch_layer_outputs, torch_layers
-from accelsim.reference.boundary import from_nhwc, quantize_inputs, to_nhwc
+from accelsim.reference.boundary import from_nhwc, on_levels, quantize_inputs, to_nhwc
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.network import Network, QuantizedTensor, ReferenceLayer
 from accelsim.reference.selfcheck import check_qnnpack
@@ -55,7 +55,12 @@ class TorchGolden:
         return has_kernel(self.network, layer, self.quantized.add_rule)
 
     def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
-        """Every layer of the whole network, from float inputs by name. Gates nothing."""
+        """Every layer of the whole network, from float inputs by name. Gates nothing.
+
+        PyTorch's own quantize adds the zero point before it rounds, where the exported graph adds
+        it after, so inputs are put on their own levels first, which both find again.
+        """
+        inputs = {**inputs, **on_levels(self.network, inputs)}
         ordered = []
         for name in self.quantized.input_names:
             if name not in inputs:

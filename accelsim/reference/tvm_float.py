@@ -16,7 +16,7 @@ from tvm import relax
 
 from accelsim.artifacts import QuantizedModel
 from accelsim.errors import InputError
-from accelsim.reference.boundary import to_nhwc
+from accelsim.reference.boundary import on_levels, to_nhwc
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import walk
 from accelsim.reference.network import Network
@@ -31,8 +31,13 @@ class TvmGolden:
     machine: Any  # tvm relax VirtualMachine
 
     def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
-        """Every layer's output from float inputs by name."""
+        """Every layer's output from float inputs by name.
+
+        `relax.quantize` divides by the scale where PyTorch multiplies by its inverse, so inputs
+        are put on their own levels first, which both find again.
+        """
         arguments = []
+        inputs = {**inputs, **on_levels(self.network, inputs)}
         for name in self.quantized.input_names:
             if name not in inputs:
                 raise InputError(f"input '{name}' is missing")

@@ -123,10 +123,12 @@ def _run(arguments: list[str]) -> int:
         known = {name: _options(one) for name, one in command.commands.items()}
         completing = "_ACCELSIM_COMPLETE" in os.environ
         defaults = {} if completing else read_defaults(known, _options(command))
-        with stoppable(None):  # from the first import on
+        with stoppable(None) as stop:  # from the first import on
             result = command.main(
                 arguments, prog_name="accelsim", standalone_mode=False, default_map=defaults
             )
+        if stop.reason is not None:  # typer makes an exit code of it, without a word
+            raise stop.reason
         return result if isinstance(result, int) else 0
     except AccelsimError as error:
         return _say(str(error), error.exit_code, debug)

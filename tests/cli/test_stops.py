@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from accelsim import cli
+from accelsim import cli, zoo
 from accelsim.cli import stops
 from accelsim.cli.stops import stoppable
 from accelsim.errors import TimeLimitError
@@ -66,6 +66,19 @@ def test_an_interrupt_while_the_command_line_is_imported_is_code_130(monkeypatch
             raise KeyboardInterrupt
 
     monkeypatch.setitem(sys.modules, "accelsim.cli.app", Interrupting())
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["zoo"])
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == "accelsim: interrupted\n"
+
+
+def test_an_interrupt_of_any_command_is_said(monkeypatch, capsys):
+    def names() -> list[str]:
+        os.kill(os.getpid(), signal.SIGINT)
+        wait()
+        return []
+
+    monkeypatch.setattr(zoo, "zoo_names", names)
     with pytest.raises(SystemExit) as stopped:
         cli.main(["zoo"])
     assert stopped.value.code == 130

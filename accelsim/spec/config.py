@@ -170,7 +170,14 @@ def load_config(name_or_file: str) -> Config:
     )
     if missing:
         raise InputError(f"configuration {path}: field {missing[0]!r} is missing")
-    return Config(**merged)
+    config = Config(**merged)
+    named = CONFIGS.get(config.name)
+    if named is not None and named != config:
+        raise InputError(
+            f"configuration {path}: name {config.name!r} belongs to a built-in configuration with "
+            "other parameters; choose another name"
+        )
+    return config
 
 
 _DEFAULTED = ("queue_depth", "fetch_depth", "read_outstanding", "write_outstanding")

@@ -173,6 +173,10 @@ def _case(folder: Path, header: Mapping[str, Any], data: Mapping[str, Bytes]) ->
 
 def _contradiction(case: Case) -> str:
     """What in a header cannot be, or "": files are checked by their hashes, the header is not."""
+    for field in ("address", "opcode_mask", "cycle_limit"):
+        value = getattr(case, field)
+        if type(value) is not int or value < 0:
+            return f"{field} is {value!r}, use an integer that is not negative"
     if not NAME.fullmatch(case.name):
         return f"the name {case.name!r} is not a word of letters, digits and _"
     numbers = [r.base for r in case.regions]

@@ -60,6 +60,7 @@ def test_a_file_changes_fields_of_its_base_and_is_named_after_itself(tmp_path: P
         ('base = "huge"', "base 'huge' is not one of"),
         ('base = "edge8"\nrows = 3', "unknown field 'rows'"),
         ('base = "edge8"\nname = "a/b"', "the name is not a word"),
+        ('base = "edge8"\nname = "edge8"\nacc_rows = 32', "belongs to a built-in configuration"),
         ('base = "edge8"\nlanes = "8"', "lanes is '8'"),
         ('base = ["edge8"]', r"base \['edge8'\] is not one of"),
     ],

@@ -91,6 +91,9 @@ def test_a_damaged_header_is_refused(text: str, tmp_path: Path) -> None:
     [
         ("name", "../up", "the name '../up' is not a word"),
         ("contract_hash", "not hexadecimal", "case.json is malformed"),
+        ("opcode_mask", None, "opcode_mask is None"),
+        ("cycle_limit", -1, "cycle_limit is -1"),
+        ("address", "0", "address is '0'"),
         ("regions", [], "no region holds the program"),
         ("regions", [{"base": 8, "address": 0x1000_0000, "size_bytes": 64}], "use each of 0 to 7"),
         ("regions", [{"base": 0, "address": 0x1000_0001, "size_bytes": 64}], "not aligned to 64"),

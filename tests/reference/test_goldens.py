@@ -215,3 +215,27 @@ def test_deviating_engine_is_refused_by_kernel_name(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(selfcheck, "_linear", lambda rng: (honest(rng)[0] ^ 1, honest(rng)[1]))
     with pytest.raises(ToolError, match="qnnpack linear deviates"):
         selfcheck.check_qnnpack()
+
+
+class Scaled(nn.Module):
+    """A convolution behind an operator that PyTorch's int8 network keeps in floats."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x * 0.5)  # type: ignore[no-any-return]
+
+
+def test_a_layer_behind_a_float_operator_runs_its_own_torch_kernel() -> None:
+    torch.manual_seed(5)
+    batches = [batch(np.random.default_rng(seed)) for seed in range(3)]
+    source = SourceModel("scaled", Scaled().eval(), (batches[0],), ("x",), tuple(batches))
+    model = quantize(source)
+    built = reference.build(model)
+    golden = reference.build_torch(model, built.network)
+    layer = next(one for one in built.layers if one.op == "conv2d")
+    values = built.run(built.quantize_inputs({model.input_names[0]: batches[1]}))
+    inputs = tuple(values[name] for name in layer.inputs)
+    np.testing.assert_array_equal(golden.run_layer(layer.name, inputs), values[layer.output])

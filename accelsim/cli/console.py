@@ -35,6 +35,7 @@ class Output(Console):
     """A console whose reader may go away: that is a BrokenPipeError, and no exit code."""
 
     def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError, where rich itself would exit with code 1."""
         raise BrokenPipeError
 
 

@@ -41,13 +41,39 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
     names = traced_names(graph, scopes)
     bypassed = _bypass(graph, module)
     unshared = _unshare(graph, module, names)
-    if not (bypassed or unshared):
+    completed = _complete_convolutions(graph)
+    if not (bypassed or unshared or completed):
         return module, graph, names
     repaired = fx.GraphModule(module, graph).eval()
     retraced, _ = _trace(repaired, model)
     pairs = list(zip(repaired.graph.nodes, retraced.nodes, strict=True))
     renamed = {new.name: names[old.name] for old, new in pairs if old.name in names}
     return repaired, retraced, renamed
+
+
+def _complete_convolutions(graph: fx.Graph) -> bool:
+    """Give functional convolutions all their arguments, lengths as lists; whether any changed.
+
+    PyTorch's quantized kernels know no defaults and no single number for two axes.
+    """
+    changed = False
+    for node in graph.nodes:
+        if node.op != "call_function" or node.target is not nn.functional.conv2d:
+            continue
+        names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+        given = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+        values = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1} | given
+        if values["padding"] == "valid":
+            values["padding"] = 0
+        for name in ("stride", "padding", "dilation"):
+            if isinstance(values[name], int):
+                values[name] = [values[name]] * 2
+            elif isinstance(values[name], tuple):
+                values[name] = list(values[name])
+        arguments = tuple(values[name] for name in names)
+        if node.args != arguments or node.kwargs:
+            node.args, node.kwargs, changed = arguments, {}, True
+    return changed
 
 
 def _trace(module: nn.Module, model: str) -> tuple[fx.Graph, dict[str, tuple[str, Any]]]:

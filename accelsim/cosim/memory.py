@@ -81,17 +81,17 @@ class SimulatedMemory:
     """The memory of the simulation that this process runs."""
 
     def __init__(self) -> None:
-        self.library = ctypes.CDLL(None)
+        self.exports = ctypes.CDLL(None)
         try:
-            self.library.axi_memory_pointer.restype = ctypes.c_void_p
-            self.library.axi_memory_bytes.restype = ctypes.c_uint64
+            self.exports.axi_memory_pointer.restype = ctypes.c_void_p
+            self.exports.axi_memory_bytes.restype = ctypes.c_uint64
         except AttributeError:
             raise ToolError("this process is not a simulation with axi_memory.cpp in it.") from None
 
     def map(self, origin: int, size_bytes: int, path: Path | None = None) -> NDArray[np.uint8]:
         """Places `size_bytes` at bus address `origin`; they lie in the file `path` if given."""
         name = str(path).encode() if path is not None else b""
-        error = self.library.axi_memory_map(
+        error = self.exports.axi_memory_map(
             ctypes.c_char_p(name), ctypes.c_uint64(origin), ctypes.c_uint64(size_bytes)
         )
         if error != 0:
@@ -100,8 +100,8 @@ class SimulatedMemory:
 
     def array(self) -> NDArray[np.uint8]:
         """The whole memory as bytes, shared with the simulation."""
-        size = int(self.library.axi_memory_bytes())
-        pointer = self.library.axi_memory_pointer()
+        size = int(self.exports.axi_memory_bytes())
+        pointer = self.exports.axi_memory_pointer()
         if pointer is None:
             raise ToolError("no memory was mapped.")
         buffer = (ctypes.c_uint8 * size).from_address(pointer)
@@ -110,14 +110,14 @@ class SimulatedMemory:
     def configure(self, options: MemoryOptions) -> None:
         """Sets behaviour and restarts the random sequence."""
         values = (ctypes.c_uint64 * len(fields(options)))(*astuple(options))
-        self.library.axi_memory_configure(values)
+        self.exports.axi_memory_configure(values)
 
     def counters(self) -> MemoryCounters:
         """Counts since the last `clear_counters`."""
         values = (ctypes.c_uint64 * len(fields(MemoryCounters)))()
-        self.library.axi_memory_counters(values)
+        self.exports.axi_memory_counters(values)
         return MemoryCounters(*values)
 
     def clear_counters(self) -> None:
         """Sets all counters to zero."""
-        self.library.axi_memory_clear_counters()
+        self.exports.axi_memory_clear_counters()

@@ -36,7 +36,7 @@ class Server:
         self.port = RegisterPort(bench)
         self.memory = SimulatedMemory()
         self.settings: dict[int, int] = {}
-        self.library = ctypes.CDLL(None)
+        self.exports = ctypes.CDLL(None)
 
     async def map(self, request: Message) -> Message:
         """Maps the shared memory file at its bus address."""
@@ -45,7 +45,7 @@ class Server:
 
     async def call(self, request: Message) -> Message:
         """Calls an exported C function that takes one unsigned int."""
-        function = getattr(self.library, request["function"], None)
+        function = getattr(self.exports, request["function"], None)
         assert function is not None, f"no function {request['function']} in this simulation"
         function(ctypes.c_uint(request["value"]))
         return {"do": "call"}
@@ -80,7 +80,7 @@ class Server:
             self.settings.clear()
         records = request["records"]
         if records is not None:
-            assert self.library.npu_observe_open(records.encode()) == 0, f"cannot write {records}"
+            assert self.exports.npu_observe_open(records.encode()) == 0, f"cannot write {records}"
         bench.observe.value = int(records is not None)
         for address, data in request["settings"]:
             if self.settings.get(address) != data:  # registers keep what was written
@@ -103,7 +103,7 @@ class Server:
         answer["left"] = int(bench.run_limit.value)
         answer["seconds"] = time.perf_counter() - began
         answer["counters"] = asdict(self.memory.counters())
-        self.library.npu_observe_close()
+        self.exports.npu_observe_close()
         return answer
 
     async def _soft_reset(

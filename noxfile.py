@@ -153,3 +153,23 @@ def fmt(session: nox.Session) -> None:
 def mutation(session: nox.Session) -> None:
     """Plant bugs in the RTL and count who is caught: `-- --count N --seed S --json FILE`."""
     python(session, "-m", "accelsim.mutate", *session.posargs)
+
+
+@shared
+def random(session: nox.Session) -> None:
+    """Run random programs on RTL and simulator: `-- --config NAME --count N --seed S`."""
+    python(session, "-m", "tools.random_programs", *session.posargs)
+
+
+@shared
+def networks(session: nox.Session) -> None:
+    """Verify whole ResNet-18 and MobileNetV2 at 224×224 on simulator and RTL."""
+    for name in ("resnet18", "mobilenetv2"):
+        model = f"examples/{name}.py:make"
+        program(session, "accelsim", "verify", model, "--config", "base16", *session.posargs)
+
+
+@shared
+def campaign(session: nox.Session) -> None:
+    """Run the long tests that `tests` leaves out."""
+    pytest(session, "-n2", "--dist=loadfile", "-m", "campaign", *session.posargs)

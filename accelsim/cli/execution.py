@@ -119,7 +119,7 @@ def _write_page(path: Path, report: dict[str, Any], io: Streams, log: logging.Lo
         write_html(path, report)
     except ImportError:
         io.say("note: report.html needs jinja2; pip install 'accelsim[report]'")
-    except Exception:
+    except Exception:  # a page that cannot be drawn must not hide the verdict
         log.exception("report.html")
         io.say(f"note: report.html could not be written; see {path.with_name('log.txt')}")
 

@@ -29,7 +29,7 @@ def test_operator(item: Item, request: pytest.FixtureRequest) -> None:
     session = session_of(request.config)
     try:
         outcome = session.run(item)
-    except Exception as error:
+    except Exception as error:  # whatever it is, the item fails with its replay
         pytest.fail(
             f"{item}: {type(error).__name__}: {error}\nreplay: {session.replay(item)}",
             pytrace=False,

@@ -101,6 +101,7 @@ module axi_memory #(
   assign bid_o = pins_q.bid[IdWidth-1:0];
 
   // The model is asked only in cycles in which something can happen.
+  // The model is reset in step with the clock; the design that it serves is not.
   /* verilator lint_off SYNCASYNCNET */
   always_ff @(posedge clk_i) begin
     cycle_q <= cycle_q + 64'd1;

@@ -56,15 +56,15 @@ def legalize(model: QuantizedModel, refused: Mapping[str, str] | None = None) ->
     `refused` maps layers that must stay on the host to the reason why. Raises ModelError for
     dynamic shapes and unknown dtypes.
     """
-    return legalize_module(model.qdq, refused, add_rule=model.add_rule)
+    return legalize_module(model.qdq, refused, rounding=model.rounding)
 
 
 def legalize_module(
-    module: Any, refused: Mapping[str, str] | None = None, *, add_rule: str = "fp32"
+    module: Any, refused: Mapping[str, str] | None = None, *, rounding: str = "fp32"
 ) -> Legalized:
-    """Legalize a QDQ module whose function is `main`; `add_rule` as in `QuantizedModel`."""
+    """Legalize a QDQ module whose function is `main`; `rounding` as in `QuantizedModel`."""
     graph = read_graph(module["main"])
-    islands = find_islands(graph, refused or {}, add_rule)
+    islands = find_islands(graph, refused or {}, rounding)
     written, remaining = write_module(module, graph, islands)
     layers = {op.name: op.layers for op in islands.operators.values()}
     if len(layers) != len(islands.operators):

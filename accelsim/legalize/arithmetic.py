@@ -35,7 +35,7 @@ class Frame:
     quantization: Quantization  # limits include ReLU and clip
     clipped: bool  # whether the island has a ReLU or clip
     operators: dict[Any, IntegerOp]  # what was read so far
-    add_rule: str  # "fp32" or "qnnpack", see `QuantizedModel`
+    rounding: str  # "fp32" or "qnnpack", see `QuantizedModel`
 
     @property
     def int8_limits(self) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def read_add(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     if reason is not None:
         return Rejection(reason)
     fixed = None
-    if frame.add_rule == "qnnpack":
+    if frame.rounding == "qnnpack":
         fixed = fixed_add(a.quantization.scale, b.quantization.scale, out.scale)
     low, high = frame.int8_limits
     compute = Add(

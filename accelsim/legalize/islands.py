@@ -29,10 +29,10 @@ class Islands:
     rejections: dict[Any, Rejection]
 
 
-def find_islands(graph: Graph, refused: Mapping[str, str], add_rule: str) -> Islands:
+def find_islands(graph: Graph, refused: Mapping[str, str], rounding: str) -> Islands:
     """Every quantize in `graph`, as an integer operator or a rejection.
 
-    `refused` maps layer names to the reason why they are rejected whatever they are; `add_rule`
+    `refused` maps layer names to the reason why they are rejected whatever they are; `rounding`
     as in `QuantizedModel`.
     Raises ModelError, naming the layer, where a quantized dtype is neither int8 nor uint8.
     """
@@ -45,7 +45,7 @@ def find_islands(graph: Graph, refused: Mapping[str, str], add_rule: str) -> Isl
         found = (
             Rejection(refused[output.name])
             if output.name in refused
-            else _read_island(graph, node, output, operators, add_rule)
+            else _read_island(graph, node, output, operators, rounding)
         )
         if isinstance(found, Rejection):
             rejections[output.var] = found
@@ -66,7 +66,7 @@ def _read_island(
     quantize: Node,
     output: Node,
     operators: dict[Any, IntegerOp],
-    add_rule: str,
+    rounding: str,
 ) -> IntegerOp | Rejection:
     quantization = arithmetic.quantization_of(graph, quantize, output)
     if quantization is None:
@@ -92,7 +92,7 @@ def _read_island(
         quantization=replace(quantization, limits=limits),
         clipped=not (math.isinf(low) and math.isinf(high)),
         operators=operators,
-        add_rule=add_rule,
+        rounding=rounding,
     )
     for read in (
         convolution.read_convolution,

@@ -48,7 +48,7 @@ class Batch:
             exported=None,
             qdq=qdq_module(cases),
             torch_int8=None,
-            add_rule="qnnpack",  # the kernel that the integer stages are held against
+            rounding="qnnpack",  # the kernel that the integer stages are held against
             layer_names=tuple(self.cases),
             input_names=(),
             input_shapes=(),

@@ -68,7 +68,7 @@ def _assemble(
         exported=program,
         qdq=module,
         torch_int8=int8,
-        add_rule="qnnpack",  # what PyTorch's kernel does, with or without an FX network
+        rounding="qnnpack",  # what PyTorch's kernel does, with or without an FX network
         layer_names=tuple(layers),
         input_names=tuple(str(parameter.name) for parameter in parameters),
         input_shapes=tuple(

@@ -15,7 +15,7 @@ import numpy as np
 from accelsim.reference.derive import affine_parameters, clamp_of, mean_multiplier
 from accelsim.reference.network import Affine, Network, Pool, ReferenceLayer
 
-ADD_RULES = ("fp32", "qnnpack")
+ROUNDINGS = ("fp32", "qnnpack")
 
 
 def arguments_of(network: Network, layer: ReferenceLayer, kind: str) -> dict[str, Any]:

@@ -31,5 +31,5 @@ def torch_cause(
     if not isinstance(layer.core, Add):
         return None
     alone = replace(reference.network, layers=(layer,))
-    fixed_point = build_network(alone, add_rule="qnnpack").run_layer(layer_name, inputs)
+    fixed_point = build_network(alone, rounding="qnnpack").run_layer(layer_name, inputs)
     return QNNPACK_ADD if np.array_equal(fixed_point, torch_output) else None

@@ -17,7 +17,7 @@ from tvm import relax
 from accelsim.artifacts import I8, QuantizedModel
 from accelsim.errors import InputError
 from accelsim.reference import host as float_code
-from accelsim.reference.arguments import ADD_RULES, arguments_of, qnnpack_adds
+from accelsim.reference.arguments import ROUNDINGS, arguments_of, qnnpack_adds
 from accelsim.reference.boundary import (
     checked_input,
     dequantize_outputs,
@@ -124,7 +124,7 @@ class Reference:
 def build(
     quantized: QuantizedModel,
     *,
-    add_rule: str | None = None,
+    rounding: str | None = None,
     optimization: int = 3,
     host: Collection[str] = (),
 ) -> Reference:
@@ -132,7 +132,7 @@ def build(
 
     `optimization` is LLVM's level: 0 compiles several times faster and runs slower.
 
-    `add_rule` takes the place of the model's own: "fp32" rounds each operation to float32;
+    `rounding` takes the place of the model's own: "fp32" rounds each operation to float32;
     "qnnpack" is the fixed-point sum of PyTorch's kernel, and fp32 for scales with which that
     kernel is not defined.
 
@@ -140,16 +140,16 @@ def build(
     computed in floats by TVM's code of the QDQ module. `ModelError` names a layer whose integers
     would overflow, or that cannot be computed from quantized tensors.
     """
-    add_rule = quantized.add_rule if add_rule is None else add_rule
-    if add_rule not in ADD_RULES:
-        raise InputError(f"add rule '{add_rule}' is unknown: choose from {', '.join(ADD_RULES)}")
-    return build_network(read_network(quantized.qdq, host), add_rule, optimization)
+    rounding = quantized.rounding if rounding is None else rounding
+    if rounding not in ROUNDINGS:
+        raise InputError(f"add rule '{rounding}' is unknown: choose from {', '.join(ROUNDINGS)}")
+    return build_network(read_network(quantized.qdq, host), rounding, optimization)
 
 
-def build_network(network: Network, add_rule: str = "fp32", optimization: int = 3) -> Reference:
+def build_network(network: Network, rounding: str = "fp32", optimization: int = 3) -> Reference:
     """The same from a network already read."""
     integer = [layer for layer in network.layers if not isinstance(layer.core, Host)]
-    kernels = {layer.name: _kernel(network, layer, add_rule) for layer in integer}
+    kernels = {layer.name: _kernel(network, layer, rounding) for layer in integer}
     builder = relax.BlockBuilder()
     for kernel in dict.fromkeys(kernels.values()):
         emit_kernel(builder, kernel)
@@ -171,13 +171,13 @@ def build_network(network: Network, add_rule: str = "fp32", optimization: int = 
     return Reference(network, machine, calls, hosts, prepared, tail)
 
 
-def _kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> Kernel:
+def _kernel(network: Network, layer: ReferenceLayer, rounding: str) -> Kernel:
     source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
     same = source.scale == output.scale and source.zero_point == output.zero_point
-    if add_rule == "qnnpack" and isinstance(layer.core, Add):
+    if rounding == "qnnpack" and isinstance(layer.core, Add):
         scales = [network.tensors[name].scale for name in layer.inputs]
-        add_rule = add_rule if qnnpack_adds(scales, output.scale) else "fp32"
-    return kernel_of(layer, output.shape, add_rule, same)
+        rounding = rounding if qnnpack_adds(scales, output.scale) else "fp32"
+    return kernel_of(layer, output.shape, rounding, same)
 
 
 def _constants(network: Network, layer: ReferenceLayer, kernel: Kernel) -> tuple[Any, ...]:

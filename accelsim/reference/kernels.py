@@ -57,7 +57,7 @@ class Kernel:
         )
 
 
-def kernel_of(layer: ReferenceLayer, output_logical: Shape, add_rule: str, same: bool) -> Kernel:
+def kernel_of(layer: ReferenceLayer, output_logical: Shape, rounding: str, same: bool) -> Kernel:
     """The kernel of a layer. `same`: input and output have one scale and zero point."""
     kind, geometry = "move" if same else "rescale", {}
     core = layer.core
@@ -71,7 +71,7 @@ def kernel_of(layer: ReferenceLayer, output_logical: Shape, add_rule: str, same:
             "groups": core.groups,
         }
     elif isinstance(core, Add):
-        kind = f"add_{add_rule}"
+        kind = f"add_{rounding}"
     elif isinstance(core, Pool):
         kind = f"{core.kind}_pool"
         geometry = {"kernel": core.kernel, "stride": core.stride, "padding": core.padding}

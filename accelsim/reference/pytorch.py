@@ -52,7 +52,7 @@ class TorchGolden:
         layer = self.network.layer(name)
         if self._network_given:
             return layer.output in self.nodes
-        return has_kernel(self.network, layer, self.quantized.add_rule)
+        return has_kernel(self.network, layer, self.quantized.rounding)
 
     def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
         """Every layer of the whole network, from float inputs by name. Gates nothing.

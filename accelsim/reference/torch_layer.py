@@ -29,7 +29,7 @@ from accelsim.reference.torch_tensor import quantized_tensor
 SHIFT = 128  # qnnpack takes quint8: the int8 domain moved by an exact change of zero point
 
 
-def has_kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> bool:
+def has_kernel(network: Network, layer: ReferenceLayer, rounding: str) -> bool:
     """Whether PyTorch has one kernel for the layer: same padding on both sides, same qparams.
 
     Its sum is a golden of networks with its own rule of adding only.
@@ -45,7 +45,7 @@ def has_kernel(network: Network, layer: ReferenceLayer, add_rule: str) -> bool:
         if (top, left) != (bottom, right):
             return False
     if isinstance(core, Add):
-        return add_rule == "qnnpack"
+        return rounding == "qnnpack"
     if isinstance(core, Affine):
         return True
     return (source.scale, source.zero_point) == (output.scale, output.zero_point)

@@ -91,9 +91,9 @@ def test_clamp_of_a_tensor_with_two_readers_is_a_layer_of_its_own() -> None:
 
 def test_sums_take_the_rule_of_the_model() -> None:
     model = quantized(Residual(), (1, 3, 8, 8))
-    assert model.add_rule == "qnnpack"
+    assert model.rounding == "qnnpack"
     for rule in ("qnnpack", "fp32"):
-        legalized = legalize(replace(model, add_rule=rule))
+        legalized = legalize(replace(model, rounding=rule))
         (call,) = (call for op, call in operators(legalized) if op == "add")
         add = decode("add", constants(call)).compute
         assert isinstance(add, Add)
@@ -107,7 +107,7 @@ def test_every_sum_of_two_bytes_rounds_as_its_rule_says(
 ) -> None:
     """All pairs of operands; the first three ratios make many ties."""
     module = _sum_network(np.float32([0.3 * a_ratio, 0.3 * b_ratio, 0.3]))
-    legalized = legalize_module(module, add_rule=rule)
+    legalized = legalize_module(module, rounding=rule)
     assert [op for op, _ in operators(legalized)] == ["add"]
     grids = [g.reshape(1, 256, 16, 16) for g in np.meshgrid(range(256), range(256))]
     scales = np.float32([0.3 * a_ratio, 0.3 * b_ratio])

@@ -26,7 +26,7 @@ def layer(
     operator: Callable[..., Any],
     scale: Any,
     zero: int,
-    add_rule: str = "fp32",
+    rounding: str = "fp32",
     **quantizer: Any,
 ) -> Reference:
     """The compiled reference of `operator(module, *dequantized inputs)`."""
@@ -37,7 +37,7 @@ def layer(
         for side, (value, one) in enumerate(zip(module.inputs, inputs, strict=True))
     ]
     result = module.quantize(operator(module, *sources), name, scale, zero, **quantizer)
-    return build_network(read_network(module.module(module.dequantize(result))), add_rule)
+    return build_network(read_network(module.module(module.dequantize(result))), rounding)
 
 
 def stored(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

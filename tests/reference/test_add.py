@@ -124,8 +124,8 @@ def test_fixed_point_rule_equals_the_specification_for_every_pair(seed: int) -> 
     np.testing.assert_array_equal(actual, golden.reshape(shape).transpose(0, 2, 3, 1))
 
 
-def test_unknown_add_rule_names_the_choices() -> None:
+def test_unknown_rounding_names_the_choices() -> None:
     from accelsim.reference import build
 
     with pytest.raises(InputError, match="fp32, qnnpack"):
-        build(None, add_rule="exact")  # type: ignore[arg-type]
+        build(None, rounding="exact")  # type: ignore[arg-type]

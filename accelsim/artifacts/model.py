@@ -1,0 +1,44 @@
+"""A model as its user gave it, and quantized: importer → quantize → legalize."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class SourceModel:
+    """A model as its user gave it, with the data that quantization and accuracy need."""
+
+    name: str  # as given on the command line: "zoo:digits-resnet", "net.pt2", "file.py:make"
+    float_module: Any  # torch.nn.Module in eval mode
+    example_inputs: tuple[np.ndarray, ...]  # one batch, in the model's own layout and dtype
+    input_names: tuple[str, ...]
+    calibration: tuple[np.ndarray, ...] = ()  # batches for post-training quantization
+    test_inputs: np.ndarray | None = None  # (samples, ...) in the model's own layout
+    test_labels: np.ndarray | None = None  # (samples,) integer class labels
+    already_quantized: bool = False  # a QDQ `.pt2`: skip calibration
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedModel:
+    """The quantized network in the three forms that the rest needs.
+
+    `qdq` is the living definition of the arithmetic: compiler and reference both start from it.
+    Every call in it carries a `relax` span whose source name is the user's layer name.
+    """
+
+    name: str
+    exported: Any  # torch.export.ExportedProgram, quantized_decomposed q/dq around float ops
+    qdq: Any  # tvm.IRModule, relax.quantize/dequantize around float ops, integer weights
+    torch_int8: Any | None  # convert_fx GraphModule for the qnnpack engine: the bit-exact golden
+    layer_names: tuple[str, ...]  # in execution order, unique
+    input_names: tuple[str, ...]
+    input_shapes: tuple[tuple[int, ...], ...]
+    input_dtypes: tuple[str, ...]
+    # Whose rounding the integer definition follows, for compiler and reference alike: "qnnpack" for
+    # models whose golden is PyTorch's qnnpack engine, "tflite" for TFLite's reference kernels,
+    # "onnxruntime" for its QLinear operators, "fp32" for float32 operations one by one.
+    rounding: str = "fp32"

@@ -15,6 +15,7 @@ from accelsim.errors import InputError
 
 ENGINES = ("load", "matrix", "vector", "store")
 LOAD, MATRIX, VECTOR, STORE = range(4)
+TABLES, TABLE_WORDS = 2, 256  # tables of 32-bit words in table memory
 PAR_BEATS = 4  # beats of LANES bytes in one parameter row of LANES 32-bit words
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # it becomes part of paths
 DEPTHWISE_TAPS = 3  # kernel columns that the depthwise datapath multiplies in one cycle
@@ -104,10 +105,15 @@ class Config:
         return self.par_rows * PAR_BEATS
 
     @property
+    def tab_beats(self) -> int:
+        """Size of table memory in bus beats, the unit in which LOAD addresses it."""
+        return TABLES * TABLE_WORDS * 4 // self.lanes
+
+    @property
     def on_chip_bytes(self) -> int:
-        """All on-chip memory."""
+        """All on-chip memory, tables counted once (each lane has a read port to them)."""
         words = self.par_rows + 2 * self.acc_rows
-        return self.lanes * (self.act_rows + self.wgt_rows + 4 * words)
+        return self.lanes * (self.act_rows + self.wgt_rows + self.tab_beats + 4 * words)
 
 
 CONFIGS: dict[str, Config] = {

@@ -7,9 +7,8 @@ and have no closed form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from accelsim.spec.config import DEPTHWISE_TAPS, Config
+from accelsim.spec.row import Select, Values
 
 # From the cycle in which an engine accepts an instruction to the cycle in which it reports done,
 # beyond the cycles that its loops take.
@@ -18,7 +17,15 @@ VECTOR_LATENCY = 12
 # Cycles that dispatch takes to decode and check one instruction before it is queued.
 DISPATCH_CYCLES = 5
 
-Values = Mapping[str, int]
+# Rows of pixels that softmax and layernorm finish one after another: cycles between the passes.
+ROWS_LATENCY = 8
+SOFTMAX_CYCLES = 48
+LAYERNORM_CYCLES = 112
+
+
+# Parameter rows of a block, by mode.
+REQUANTIZE_ROWS = Select("mode", (2, 3, 3, 3, 3))
+ADD_ROWS = Select("mode", (3, 3, 6))
 
 
 def conv_cycles(v: Values, config: Config) -> int:
@@ -45,16 +52,37 @@ def dwconv_cycles(v: Values, config: Config) -> int:
 
 
 def drain_cycles(v: Values, config: Config) -> int:
-    """blocks·(pixels + 2 parameter rows) + VECTOR_LATENCY."""
-    return v["blocks"] * (v["out_h"] * v["out_w"] + 2) + VECTOR_LATENCY
+    """blocks·(pixels + parameter rows) + VECTOR_LATENCY, 2 rows in mode fp32 and 3 in others."""
+    return v["blocks"] * (v["out_h"] * v["out_w"] + REQUANTIZE_ROWS.of(v)) + VECTOR_LATENCY
 
 
 def pool_cycles(v: Values, config: Config) -> int:
-    """blocks·(pixels·kernel_h·kernel_w + 2 parameter rows if sum) + VECTOR_LATENCY."""
+    """blocks·(pixels·kernel_h·kernel_w + parameter rows if sum) + VECTOR_LATENCY."""
     window = v["kernel_h"] * v["kernel_w"]
-    return v["blocks"] * (v["out_h"] * v["out_w"] * window + 2 * v["sum"]) + VECTOR_LATENCY
+    rows = REQUANTIZE_ROWS.of(v) * v["sum"]
+    return v["blocks"] * (v["out_h"] * v["out_w"] * window + rows) + VECTOR_LATENCY
 
 
 def add_cycles(v: Values, config: Config) -> int:
-    """blocks·(2·pixels + 3 parameter rows) + VECTOR_LATENCY."""
-    return v["blocks"] * (2 * v["out_h"] * v["out_w"] + 3) + VECTOR_LATENCY
+    """blocks·(2·pixels + parameter rows) + VECTOR_LATENCY, 3 rows or, in mode tflite, 6."""
+    return v["blocks"] * (2 * v["out_h"] * v["out_w"] + ADD_ROWS.of(v)) + VECTOR_LATENCY
+
+
+def binary_cycles(v: Values, config: Config) -> int:
+    """blocks·(2·pixels + parameter rows) + VECTOR_LATENCY, rows as of drain."""
+    return v["blocks"] * (2 * v["out_h"] * v["out_w"] + REQUANTIZE_ROWS.of(v)) + VECTOR_LATENCY
+
+
+def lookup_cycles(v: Values, config: Config) -> int:
+    """blocks·pixels + ROWS_LATENCY."""
+    return v["blocks"] * v["out_h"] * v["out_w"] + ROWS_LATENCY
+
+
+def softmax_cycles(v: Values, config: Config) -> int:
+    """pixels·(3·blocks + SOFTMAX_CYCLES) + ROWS_LATENCY."""
+    return v["out_h"] * v["out_w"] * (3 * v["blocks"] + SOFTMAX_CYCLES) + ROWS_LATENCY
+
+
+def layernorm_cycles(v: Values, config: Config) -> int:
+    """pixels·(3·blocks + LAYERNORM_CYCLES) + ROWS_LATENCY; its parameters take 2 of the 3."""
+    return v["out_h"] * v["out_w"] * (3 * v["blocks"] + LAYERNORM_CYCLES) + ROWS_LATENCY

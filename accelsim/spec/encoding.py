@@ -26,8 +26,9 @@ from accelsim.spec.isa import (
     Instruction,
 )
 from accelsim.spec.registers import ErrorCode
+from accelsim.spec.row import Select
 
-LOCAL_MEMORIES = ("act", "wgt", "par_beats")
+LOCAL_MEMORIES = ("act_rows", "wgt_rows", "par_beats", "tab_beats")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,9 @@ def reserved_bits(row: Instruction, words: Sequence[int] | NDArray[np.uint32]) -
 def extent_end(extent: Extent, values: Mapping[str, int], config: Config) -> int:
     """First row past the extent: base + Σ (N - 1)·S + 1."""
 
-    def number(x: str | int) -> int:
+    def number(x: str | int | Select) -> int:
+        if isinstance(x, Select):
+            return x.of(values)
         if isinstance(x, int):
             return x
         return values[x] if x in values else int(getattr(config, x))
@@ -117,8 +120,7 @@ def extent_limit(extent: Extent, values: Mapping[str, int], config: Config) -> i
     if extent.memory == "dram":
         return None
     if extent.memory == "local":
-        name = LOCAL_MEMORIES[values["memory"]]
-        return int(getattr(config, name if name == "par_beats" else f"{name}_rows"))
+        return int(getattr(config, LOCAL_MEMORIES[values["memory"]]))
     return int(getattr(config, f"{extent.memory}_rows"))
 
 

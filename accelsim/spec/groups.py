@@ -6,7 +6,7 @@ a memory. This module must not know which instructions there are.
 
 from __future__ import annotations
 
-from accelsim.spec.row import Extent, Field, Terms
+from accelsim.spec.row import Extent, Field, Select, Terms
 
 
 def bits(name: str, width: int, doc: str, **kw: int | str | bool) -> Field:
@@ -90,8 +90,40 @@ OUT = (
     bits("clamp_min", 8, "lower limit, applied first", signed=True),
     bits("clamp_max", 8, "upper limit, applied last", signed=True),
 )
-MODE = bits("mode", 3, "rounding mode: 0 fp32; the others are not built", maximum=0)
-ADD_MODE = bits("mode", 3, "rounding mode: 0 fp32, 1 fixed; the others are not built", maximum=1)
+MODE = bits(
+    "mode", 3, "rounding mode: 0 fp32, 1 tflite, 2 half_up, 3 half_even, 4 half_away", maximum=4
+)
+ADD_MODE = bits("mode", 3, "rounding mode: 0 fp32, 1 fixed, 2 tflite", maximum=2)
+OPERANDS = tuple(
+    bits(f"{operand}_{name}", 16, f"activation {doc.format(word)}")
+    for operand, word in (("a", "first"), ("b", "second"))
+    for name, doc in (
+        ("base", "row of the {} operand"),
+        ("row_stride", "rows of the {} operand from one row to the next"),
+        ("col_stride", "rows of the {} operand from one column to the next"),
+        ("block_stride", "rows of the {} operand from one block to the next"),
+    )
+)
+OPERAND_ENDS = (
+    bits("a_zero_point", 8, "subtracted from the first operand", signed=True),
+    bits("b_zero_point", 8, "subtracted from the second operand", signed=True),
+    bits("a_scalar", 1, "1: lane 0 of a row of the first operand stands for all lanes"),
+    bits("b_scalar", 1, "1: lane 0 of a row of the second operand stands for all lanes"),
+)
+OUT_SIZE = (
+    bits("out_h", 12, "output rows", minimum=1),
+    bits("out_w", 12, "output columns", minimum=1),
+)
+SOURCE = (
+    bits("in_base", 16, "activation row of input element (0, 0), block 0"),
+    bits("in_row_stride", 16, "activation rows from one input row to the next"),
+    bits("in_col_stride", 16, "activation rows from one input column to the next"),
+    bits("in_block_stride", 16, "activation rows from one channel block to the next"),
+    *OUT_SIZE,
+)
+BLOCKS = bits("blocks", 12, "channel blocks", minimum=1)
+ROW_BLOCKS = bits("blocks", 12, "channel blocks of a row", minimum=1, maximum=128)
+TABLE = bits("lut", 1, "which table of table memory")
 
 
 def tail(block: str, effect: str) -> Field:
@@ -122,6 +154,25 @@ def acc_extent(access: str, blocks: str) -> Extent:
     return Extent("acc", access, "acc_base", (((blocks, "out_h", "out_w"), 1),))
 
 
-def par_extent(blocks: str, rows: int) -> Extent:
+def par_extent(blocks: str, rows: int | Select) -> Extent:
     """Parameter rows of all blocks, `rows` a block."""
     return Extent("par", "read", "par_base", (((blocks,), "par_stride"), ((rows,), 1)))
+
+
+def operand_extent(operand: str) -> Extent:
+    """Activation rows of one operand of an elementwise instruction."""
+    strides = (("out_h", "row_stride"), ("out_w", "col_stride"), ("blocks", "block_stride"))
+    terms: Terms = tuple(((count,), f"{operand}_{stride}") for count, stride in strides)
+    return Extent("act", "read", f"{operand}_base", terms)
+
+
+SOURCE_EXTENT = Extent(
+    "act",
+    "read",
+    "in_base",
+    (
+        (("out_h",), "in_row_stride"),
+        (("out_w",), "in_col_stride"),
+        (("blocks",), "in_block_stride"),
+    ),
+)

@@ -11,19 +11,25 @@ from collections.abc import Callable
 
 from accelsim.spec.config import DEPTHWISE_TAPS, LOAD, MATRIX, STORE, VECTOR, Config
 from accelsim.spec.durations import (
+    ADD_ROWS,
     DISPATCH_CYCLES,
     MATRIX_LATENCY,
+    REQUANTIZE_ROWS,
     VECTOR_LATENCY,
-    Values,
     add_cycles,
+    binary_cycles,
     conv_cycles,
     drain_cycles,
     dwconv_cycles,
+    layernorm_cycles,
+    lookup_cycles,
     pool_cycles,
+    softmax_cycles,
 )
 from accelsim.spec.groups import (
     ACC,
     ADD_MODE,
+    BLOCKS,
     DRAM,
     DRAM_TERMS,
     DST,
@@ -32,18 +38,26 @@ from accelsim.spec.groups import (
     LOCAL_TERMS,
     MAC,
     MODE,
+    OPERAND_ENDS,
+    OPERANDS,
     OUT,
+    OUT_SIZE,
+    ROW_BLOCKS,
+    SOURCE,
+    SOURCE_EXTENT,
+    TABLE,
     TAIL,
     WINDOW,
     acc_extent,
     bits,
     dst_terms,
     local,
+    operand_extent,
     par_extent,
     tail,
     window_terms,
 )
-from accelsim.spec.row import Extent, Field, Instruction
+from accelsim.spec.row import Extent, Field, Instruction, Values
 
 __all__ = [
     "ARENA_BASE",
@@ -100,7 +114,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "Copies count2·count1 runs of count0 beats from DRAM to on-chip memory.",
         (
             *HEADER,
-            bits("memory", 2, "0 activation, 1 weight, 2 parameter memory", maximum=2),
+            bits("memory", 2, "0 activation, 1 weight, 2 parameter, 3 table memory"),
             *DRAM,
             *local("destination"),
         ),
@@ -134,7 +148,8 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "one LANES×LANES weight tile, through which all pixels stream. "
         "acc[block, pixel, o] (+)= Σ (x - input_zero_point)(w - weight_zero_point); padding and "
         "lanes beyond in_tail contribute nothing. Weight rows of a tile are input lanes: "
-        "row = wgt_base + tile·LANES + input lane, byte = output lane.",
+        "row = wgt_base + tile·LANES + input lane, byte = output lane; with `transposed` rows are "
+        "output lanes and bytes are input lanes.",
         (
             *HEADER,
             *WINDOW,
@@ -144,6 +159,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
             bits("in_tail", 6, TAIL.format("input", "are ignored"), minimum=1, maximum="lanes"),
             bits("out_tail", 6, TAIL.format("output", "become 0"), minimum=1, maximum="lanes"),
             *MAC,
+            bits("transposed", 1, "1: rows of a weight tile are output lanes"),
         ),
         (
             Extent("act", "read", "in_base", window_terms("in_blocks")),
@@ -197,7 +213,8 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         6,
         VECTOR,
         "Accumulators to int8 activations: clamp(round((acc + bias)·multiplier) + zero_point). "
-        "Parameter rows of a block: bias (int32), multiplier (float32).",
+        "Parameter rows of a block: bias (int32), multiplier (float32); in the integer modes bias, "
+        "mantissa and shift, all int32.",
         (
             *HEADER,
             *ACC,
@@ -212,7 +229,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         (
             acc_extent("read", "blocks"),
             Extent("act", "write", "dst_base", dst_terms("blocks")),
-            par_extent("blocks", 2),
+            par_extent("blocks", REQUANTIZE_ROWS),
         ),
         _doc(drain_cycles),
         drain_cycles,
@@ -225,7 +242,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "Window reduction of activations: the clamped maximum, or with `sum` "
         "clamp(round((Σ (x - input_zero_point) + bias)·multiplier) + zero_point). Padding never "
         "wins a maximum (an empty window gives -128) and adds nothing to a sum. Parameter rows of "
-        "a block, with `sum` only: bias (int32), multiplier (float32).",
+        "a block, with `sum` only, as of drain.",
         (
             *HEADER,
             *WINDOW,
@@ -241,7 +258,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         (
             Extent("act", "read", "in_base", window_terms("blocks")),
             Extent("act", "write", "dst_base", dst_terms("blocks")),
-            par_extent("blocks", 2),
+            par_extent("blocks", REQUANTIZE_ROWS),
         ),
         _doc(pool_cycles),
         pool_cycles,
@@ -251,56 +268,117 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "add",
         8,
         VECTOR,
-        "Elementwise sum of two activation tensors without their zero points: clamp(round(x) + "
-        "zero_point). In mode fp32 x = (a·sa + b·sb)·inv, every operation rounded to float32; "
-        "parameter rows of a block: sa, sb, inv. In mode fixed x = (a·ma + b·mb) / 2^shift, the "
-        "sum modulo 2^32, ties away from 0; rows: ma, mb (bits 22:0, unsigned), shift (bits 4:0).",
+        "Elementwise sum, or with `subtract` difference, of two activation tensors without their "
+        "zero points: clamp(round(x) + zero_point). In mode fp32 x = (a·sa ± b·sb)·inv, every "
+        "operation rounded to float32; parameter rows of a block: sa, sb, inv. In mode fixed "
+        "x = (a·ma ± b·mb) / 2^shift, modulo 2^32 before the division, ties away from 0; rows: ma, "
+        "mb (bits 22:0, unsigned), shift (bits 4:0). In mode tflite a·2^20 and b·2^20 are scaled, "
+        "then their sum, modulo 2^32; rows: mantissas of a, b and the sum, then their shifts.",
         (
             *HEADER,
-            bits("a_base", 16, "activation row of the first operand"),
-            bits("a_row_stride", 16, "activation rows from one row to the next"),
-            bits("a_col_stride", 16, "activation rows from one column to the next"),
-            bits("a_block_stride", 16, "activation rows from one block to the next"),
-            bits("b_base", 16, "activation row of the second operand"),
-            bits("b_row_stride", 16, "activation rows from one row to the next"),
-            bits("b_col_stride", 16, "activation rows from one column to the next"),
-            bits("b_block_stride", 16, "activation rows from one block to the next"),
-            bits("out_h", 12, "output rows", minimum=1),
-            bits("out_w", 12, "output columns", minimum=1),
-            bits("blocks", 12, "channel blocks", minimum=1),
+            *OPERANDS,
+            *OUT_SIZE,
+            BLOCKS,
             tail("channel", "become 0"),
-            bits("a_zero_point", 8, "subtracted from the first operand", signed=True),
-            bits("b_zero_point", 8, "subtracted from the second operand", signed=True),
+            *OPERAND_ENDS,
             *DST,
             ADD_MODE,
+            bits("subtract", 1, "1: the second product is subtracted"),
             *OUT,
         ),
         (
-            Extent(
-                "act",
-                "read",
-                "a_base",
-                (
-                    (("out_h",), "a_row_stride"),
-                    (("out_w",), "a_col_stride"),
-                    (("blocks",), "a_block_stride"),
-                ),
-            ),
-            Extent(
-                "act",
-                "read",
-                "b_base",
-                (
-                    (("out_h",), "b_row_stride"),
-                    (("out_w",), "b_col_stride"),
-                    (("blocks",), "b_block_stride"),
-                ),
-            ),
+            operand_extent("a"),
+            operand_extent("b"),
             Extent("act", "write", "dst_base", dst_terms("blocks")),
-            par_extent("blocks", 3),
+            par_extent("blocks", ADD_ROWS),
         ),
         _doc(add_cycles),
         add_cycles,
+        uses=("lanes", "act_banks", "act_bank_rows", "par_rows"),
+    ),
+    Instruction(
+        "binary",
+        9,
+        VECTOR,
+        "Elementwise product, minimum or maximum of two activation tensors without their zero "
+        "points: clamp(round((x + bias)·multiplier) + zero_point). Parameter rows as of drain.",
+        (
+            *HEADER,
+            *OPERANDS,
+            *OUT_SIZE,
+            BLOCKS,
+            tail("channel", "become 0"),
+            *OPERAND_ENDS,
+            *DST,
+            MODE,
+            bits("kind", 2, "0 product, 1 minimum, 2 maximum", maximum=2),
+            *OUT,
+        ),
+        (
+            operand_extent("a"),
+            operand_extent("b"),
+            Extent("act", "write", "dst_base", dst_terms("blocks")),
+            par_extent("blocks", REQUANTIZE_ROWS),
+        ),
+        _doc(binary_cycles),
+        binary_cycles,
+        uses=("lanes", "act_banks", "act_bank_rows", "par_rows"),
+    ),
+    Instruction(
+        "lookup",
+        10,
+        VECTOR,
+        "Elementwise table: the low byte of word x + 128 of the table.",
+        (*HEADER, *SOURCE, BLOCKS, tail("channel", "become 0"), *DST, TABLE),
+        (SOURCE_EXTENT, Extent("act", "write", "dst_base", dst_terms("blocks"))),
+        _doc(lookup_cycles),
+        lookup_cycles,
+        uses=("lanes", "act_banks", "act_bank_rows"),
+    ),
+    Instruction(
+        "softmax",
+        11,
+        VECTOR,
+        "Softmax over the channels of each pixel, scale 1/256 and zero point -128. Word d of the "
+        "table is exp(-d·scale) in Q0.31 for d = maximum - x.",
+        (
+            *HEADER,
+            *SOURCE,
+            ROW_BLOCKS,
+            tail("channel", "take no part and become 0"),
+            *DST,
+            TABLE,
+        ),
+        (SOURCE_EXTENT, Extent("act", "write", "dst_base", dst_terms("blocks"))),
+        _doc(softmax_cycles),
+        softmax_cycles,
+        uses=("lanes", "act_banks", "act_bank_rows"),
+    ),
+    Instruction(
+        "layernorm",
+        12,
+        VECTOR,
+        "Normalization over the channels of each pixel: mean 0 and variance 1, times gain, plus "
+        "offset. Added to channels²·variance is epsilon·2^epsilon_shift. Parameter rows of a "
+        "block: gain in units of 2^-gain_bits steps, offset in units of 2^-16 steps, both int32.",
+        (
+            *HEADER,
+            *SOURCE,
+            ROW_BLOCKS,
+            tail("channel", "take no part and become 0"),
+            *DST,
+            bits("gain_bits", 5, "fraction bits of the gain", maximum=24),
+            bits("epsilon", 32, "added to channels²·variance, before its shift"),
+            bits("epsilon_shift", 4, "places that epsilon is shifted left"),
+            *OUT,
+        ),
+        (
+            SOURCE_EXTENT,
+            Extent("act", "write", "dst_base", dst_terms("blocks")),
+            par_extent("blocks", 2),
+        ),
+        _doc(layernorm_cycles),
+        layernorm_cycles,
         uses=("lanes", "act_banks", "act_bank_rows", "par_rows"),
     ),
 )

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from accelsim.spec.config import Config
-from accelsim.spec.durations import Values
 
-Terms = tuple[tuple[tuple[str | int, ...], str | int], ...]
+Values = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A number that a field chooses: `numbers[value of the field]`."""
+
+    field: str
+    numbers: tuple[int, ...]
+
+    def of(self, values: Values) -> int:
+        """The number for given field values; the last one for an illegal value."""
+        return self.numbers[min(values[self.field], len(self.numbers) - 1)]
+
+
+Terms = tuple[tuple[tuple[str | int | Select, ...], str | int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +58,10 @@ class Field:
 class Extent:
     """The rows that an instruction may touch: base ≤ row < base + Σ (N-1)·S + 1 ≤ size.
 
-    `terms` are (counts, stride): N is the product of the counts (field names, or configuration
-    fields or constants), S a field name or a constant. `memory` is "act", "wgt", "par" (in rows),
-    "acc", "dram" (in beats, against the size register of `base_reg`) or "local", which the field
-    `memory` selects (parameter memory then counts in beats).
+    `terms` are (counts, stride): N is the product of the counts (field names, `Select`s of one,
+    configuration fields or constants), S a field name or a constant. `memory` is "act", "wgt",
+    "par" (in rows), "acc", "dram" (in beats, against the size register of `base_reg`) or "local",
+    which the field `memory` selects (parameter and table memory then count in beats).
     """
 
     memory: str

@@ -127,11 +127,62 @@ def test_single_rounding_modes_equal_the_rounded_real_product(mantissa: int, shi
     assert a.scale_half_even(values, m, s).tolist() == [saturate(round(x)) for x in exact]
     half_up = [saturate((x + Fraction(1, 2)).__floor__()) for x in exact]
     assert a.scale_half_up(values, m, s).tolist() == half_up
+    assert a.scale_half_away(values, m, s).tolist() == [saturate(away(x)) for x in exact]
 
 
-def test_single_rounding_refuses_shifts_that_it_cannot_express() -> None:
-    with pytest.raises(ValueError, match="-31 to 30"):
-        a.scale_half_up(ACCUMULATORS, np.int64(1 << 30), np.int64(31))
+def test_integer_modes_are_defined_for_every_parameter_word() -> None:
+    words = np.concatenate([EDGES, RNG.integers(a.INT32_MIN, a.INT32_MAX + 1, 500)])
+    mantissas, accumulators = RNG.permutation(words), RNG.permutation(words)
+    mantissas[:2] = accumulators[:2] = a.INT32_MIN
+    exact = {
+        "half_even": round,
+        "half_up": lambda x: (x + Fraction(1, 2)).__floor__(),
+        "half_away": away,
+    }
+    for shift in range(-32, 32):
+        for mode, rounded in exact.items():
+            got = a.scale(mode, accumulators, mantissas, np.full(len(words), shift | 1 << 20))
+            pairs = zip(accumulators.tolist(), mantissas.tolist(), strict=True)
+            factor = Fraction(2) ** (shift - 31)
+            assert got.tolist() == [saturate(rounded(p * q * factor)) for p, q in pairs]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 9, 49, 961, 4095, 65535, 1 << 24])
+def test_a_reciprocal_divides_exactly(count: int) -> None:
+    mantissa, shift = a.reciprocal(count)
+    reach = (1 << 29) - 1
+    ties = [(2 * k + 1) * count // 2 + d for k in range(-50, 50) for d in (-1, 0, 1)]
+    values = np.array([-reach, reach, *ties, *RNG.integers(-reach, reach + 1, 20000)])
+    values = values[np.abs(values) <= reach]
+    got = a.scale_half_away(values, np.int64(mantissa), np.int64(shift))
+    assert got.tolist() == [away(Fraction(int(v), count)) for v in values]
+
+
+def test_a_reciprocal_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="count is 0"):
+        a.reciprocal(0)
+
+
+@pytest.mark.parametrize("subtract", [False, True])
+def test_tflite_sum_scales_both_operands_and_their_sum(subtract: bool) -> None:
+    x, y = RNG.integers(-255, 256, (2, 3000))
+    words = [RNG.integers(1 << 30, 1 << 31, 3000) for _ in range(3)]
+    words += [RNG.integers(-6, 2, 3000), RNG.integers(-6, 2, 3000), RNG.integers(-20, -8, 3000)]
+
+    def twice(v: int, mantissa: int, shift: int) -> int:
+        raised = saturate(v << max(shift, 0)) * mantissa
+        high = (raised + (1 << 30)) >> 31 if raised >= 0 else -((-raised + (1 << 30) - 1) >> 31)
+        return away(Fraction(high, 1 << max(-shift, 0)))
+
+    def exact(p: int, q: int, w: tuple[int, ...]) -> int:
+        left, right = twice(p << 20, w[0], w[3]), twice(q << 20, w[1], w[4])
+        total = left - right if subtract else left + right
+        return twice((total + (1 << 31)) % (1 << 32) - (1 << 31), w[2], w[5])
+
+    rows = zip(x.tolist(), y.tolist(), zip(*(w.tolist() for w in words), strict=True), strict=True)
+    expected = [exact(*row) for row in rows]
+    assert len(set(expected)) > 16
+    assert a.add_tflite(x, y, tuple(words), subtract).tolist() == expected
 
 
 @pytest.mark.parametrize("shift", [-31, -12, -1, 0, 2])
@@ -169,7 +220,7 @@ def test_division_by_a_count_rounds_ties_away() -> None:
         expected = [
             int((abs(x) + Fraction(1, 2)).__floor__()) * (1 if x >= 0 else -1) for x in exact
         ]
-        assert a.scale_half_away(values, np.int64(count)).tolist() == expected
+        assert a.divide_half_away(values, np.int64(count)).tolist() == expected
 
 
 def test_finish_adds_then_clamps_low_then_high() -> None:

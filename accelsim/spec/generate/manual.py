@@ -8,6 +8,7 @@ from accelsim.spec.encoding import positions
 from accelsim.spec.generate.stamp import stamp
 from accelsim.spec.isa import INSTRUCTIONS, Extent, Field, Instruction
 from accelsim.spec.registers import REGISTERS, ErrorCode
+from accelsim.spec.row import Select
 
 
 def manual() -> str:
@@ -70,9 +71,14 @@ def _legal(field: Field) -> str:
     return f"{low} to {str(high).upper()}"
 
 
+def _count(count: str | int | Select) -> str:
+    """A count as the manual writes it: 2, blocks, or mode→(2, 3, …)."""
+    return f"{count.field}→{count.numbers}" if isinstance(count, Select) else str(count)
+
+
 def _extent(extent: Extent) -> str:
     terms = "".join(
-        f" + ({'·'.join(str(c) for c in counts)} - 1)" + ("" if stride == 1 else f"·{stride}")
+        f" + ({'·'.join(_count(c) for c in counts)} - 1)" + ("" if stride == 1 else f"·{stride}")
         for counts, stride in extent.terms
     )
     return f"- {extent.access} {extent.memory}: last row `{extent.base}{terms}`"

@@ -7,7 +7,7 @@ behind `reserved`; RTL decode is a cast.
 from __future__ import annotations
 
 from accelsim.spec import isa
-from accelsim.spec.config import DEPTHWISE_TAPS, ENGINES, PAR_BEATS, Config
+from accelsim.spec.config import DEPTHWISE_TAPS, ENGINES, PAR_BEATS, TABLE_WORDS, TABLES, Config
 from accelsim.spec.encoding import positions, row_hash
 from accelsim.spec.generate.stamp import stamp
 from accelsim.spec.isa import INSTRUCTIONS, Extent, Instruction
@@ -21,6 +21,7 @@ from accelsim.spec.registers import (
     SEMAPHORE_MAX,
     ErrorCode,
 )
+from accelsim.spec.row import Select
 
 
 def clog2(value: int) -> int:
@@ -61,6 +62,9 @@ def _parameters(config: Config) -> list[str]:
         "PAR_ROWS": config.par_rows,
         "PAR_BEATS": config.par_beats,
         "PAR_BEATS_PER_ROW": PAR_BEATS,
+        "TABLES": TABLES,
+        "TABLE_WORDS": TABLE_WORDS,
+        "TAB_BEATS": config.tab_beats,
         "ACC_ROWS": config.acc_rows,
         "QUEUE_DEPTH": config.queue_depth,
         "FETCH_DEPTH": config.fetch_depth,
@@ -70,6 +74,7 @@ def _parameters(config: Config) -> list[str]:
         "WGT_AW": clog2(config.wgt_rows),
         "PAR_AW": clog2(config.par_rows),
         "PARB_AW": clog2(config.par_beats),
+        "TAB_AW": clog2(config.tab_beats),
         "ACC_AW": clog2(config.acc_rows),
     }
     fixed = {
@@ -204,7 +209,14 @@ def _fields_legal(config: Config) -> str:
     return _case("logic fields_legal(instr_t i)", "i[7:0]", rows, "1'b0")
 
 
-def _wide(row: Instruction, item: str | int, config: Config) -> str:
+def _wide(row: Instruction, item: str | int | Select, config: Config) -> str:
+    if isinstance(item, Select):
+        field = next(f for f in row.fields if f.name == item.field)
+        chosen = [
+            f"({_slice(row, item.field)} == {field.width}'d{value}) ? 48'd{number} : "
+            for value, number in enumerate(item.numbers[:-1])
+        ]
+        return f"({''.join(chosen)}48'd{item.numbers[-1]})"
     if isinstance(item, int):
         return f"48'd{item}"
     if any(f.name == item for f in row.fields):
@@ -227,8 +239,10 @@ def _limit(row: Instruction, extent: Extent) -> str:
     if extent.memory != "local":
         return f"48'({extent.memory.upper()}_ROWS)"
     memory = _slice(row, "memory")
-    wgt = f"({memory} == 2'd1) ? 48'(WGT_ROWS) : 48'(PAR_BEATS)"
-    return f"({memory} == 2'd0) ? 48'(ACT_ROWS) :\n              {wgt}"
+    sizes = ["48'(ACT_ROWS)", "48'(WGT_ROWS)", "48'(PAR_BEATS)"]
+    last = "48'(TAB_BEATS)" if row.name == "load" else sizes.pop()
+    chosen = [f"({memory} == 2'd{n}) ? {size} :" for n, size in enumerate(sizes)]
+    return "\n              ".join([*chosen, last])
 
 
 def _extent(config: Config) -> str:

@@ -15,9 +15,19 @@ from accelsim.artifacts import QuantizedModel
 from accelsim.errors import ModelError
 from accelsim.legalize.graph import Graph, Node, read_graph
 from accelsim.legalize.islands import Islands, find_islands
+from accelsim.legalize.operators import Operator, register
+from accelsim.legalize.passes import register_pass, run_passes
 from accelsim.legalize.rewrite import write_module
 
-__all__ = ["HostOp", "Legalized", "legalize", "legalize_module"]
+__all__ = [
+    "HostOp",
+    "Legalized",
+    "Operator",
+    "legalize",
+    "legalize_module",
+    "register",
+    "register_pass",
+]
 
 _STRUCTURE = ("tuple", "tuple_element", "alias", "constant")
 _RENAMING = ("reshape", "flatten", "squeeze", "expand_dims")
@@ -62,7 +72,11 @@ def legalize(model: QuantizedModel, refused: Mapping[str, str] | None = None) ->
 def legalize_module(
     module: Any, refused: Mapping[str, str] | None = None, *, rounding: str = "fp32"
 ) -> Legalized:
-    """Legalize a QDQ module whose function is `main`; `rounding` as in `QuantizedModel`."""
+    """Legalize a QDQ module whose function is `main`; `rounding` as in `QuantizedModel`.
+
+    Passes that a team registered run first.
+    """
+    module = run_passes(module)
     graph = read_graph(module["main"])
     islands = find_islands(graph, refused or {}, rounding)
     written, remaining = write_module(module, graph, islands)

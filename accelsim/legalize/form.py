@@ -1,160 +1,135 @@
 """The legalized form: an integer operator as one `call_tir` whose arguments say everything.
 
-What comes in: integer operators. What goes out: the constant arguments of their calls, and back
-from a call's name and constants to a `LayerOp`. Passes keep a call's callee name and arguments
-and nothing else, so all parameters travel as constants:
+What comes in: integer operators. What goes out: the arguments of their calls, and back from a
+call's name and constants to a dataclass of `accelsim.artifacts.compute`. Passes keep a call's
+callee name and arguments and nothing else, so all parameters travel as constants:
 
-    conv2d, depthwise_conv2d, linear   x, weight (OIHW), bias, multiplier, parameters, scales
-    add                                a, b, parameters, scales (and 1 / output scale)
-    max_pool2d                         x, parameters, scales
-    avg_pool2d, requantize, clip       x, multiplier, parameters, scales
-    reshape                            x, parameters, scales
+    activations…, arrays of the dataclass…, parameters (int32), scales (float32)
 
-`parameters` is int32, `scales` float32: of the inputs, then of the output. In mode `fixed` the
-parameters of an add end with its multipliers and shift. It must not know Relax.
+`parameters` begins with the number of activations; then, of each activation and of the output, the
+zero point and the layout; then the dataclass's whole numbers. `scales` has one scale of each
+activation and of the output, then the dataclass's real numbers. Which class it is follows from the
+operator's name in the callee's. It must not know Relax.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from accelsim.artifacts import Add, Conv2d, FixedAdd, LayerOp, Pool2d, Requantize
-from accelsim.legalize.operators import IntegerOp
+from accelsim.legalize.codec import Encoded, encode, read
+from accelsim.legalize.expressions import Activation, Arguments
+from accelsim.legalize.integer_op import IntegerOp
+from accelsim.legalize.operators import Operator, operator_named
 
 PREFIX = "accelsim_"
-CONVOLUTIONS = ("depthwise_conv2d", "conv2d", "linear")
-SUMS = ("avg_pool2d", "requantize", "clip")
-_NAME = re.compile(
-    PREFIX + "(" + "|".join((*CONVOLUTIONS, "add", "max_pool2d", *SUMS, "reshape")) + r")_?\d*"
-)
+_DIGITS = "0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorForm:
+    """What a call says of one of its tensors. The scale is for reports."""
+
+    zero_point: int  # int8 domain
+    layout: str
+    scale: float
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a call's name and constants say. Zero points are int8, scales are for reports."""
+    """What a call's name and constants say."""
 
     op: str
-    compute: LayerOp | None
-    input_zero_points: tuple[int, ...]
-    input_scales: tuple[float, ...]
-    zero_point: int
-    scale: float
+    compute: Any  # None where the operator only renames
+    inputs: tuple[TensorForm, ...]
+    output: TensorForm
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What stands before an operator's own numbers, encoded like them."""
+
+    zero_points: tuple[int, ...]  # of the activations, then of the output
+    layouts: tuple[str, ...]
 
 
 def operator_name(callee: str) -> str | None:
     """The operator of a PrimFunc name such as "accelsim_conv2d3", or None for other functions."""
-    match = _NAME.fullmatch(callee)
-    return match.group(1) if match else None
-
-
-def activation_count(op: str) -> int:
-    """How many leading arguments of a call are activations."""
-    return 2 if op == "add" else 1
+    if not callee.startswith(PREFIX):
+        return None
+    name = callee.removeprefix(PREFIX).rstrip(_DIGITS).removesuffix("_")
+    return name if operator_named(name) is not None else None
 
 
 def constants_of(op: IntegerOp) -> tuple[np.ndarray, ...]:
     """The constant arguments of the operator's call, in order."""
-    scales = np.array(
-        [quantization.scale for quantization in (*op.input_quantization, op.quantization)],
-        dtype=np.float32,
+    header, compute = encode(_header(op)), _encoded(op)
+    quantizations = (*op.input_quantization, op.quantization)
+    parameters = (len(op.inputs), len(header.ints), *header.ints, *compute.ints)
+    scales = [quantization.scale for quantization in quantizations]
+    return (
+        *compute.arrays,
+        np.array(parameters, np.int32),
+        np.array([*scales, *compute.floats], np.float32),
     )
-    compute = op.compute
-    values: tuple[int, ...]
-    if compute is None:
-        return _parameters(op.input_quantization[0].int8_zero_point), scales
-    if isinstance(compute, Add):
-        values = (
-            *(compute.a_zero_point, compute.b_zero_point, compute.zero_point),
-            *(compute.clamp_min, compute.clamp_max),
-        )
-        if compute.fixed is not None:
-            values += (
-                *(compute.fixed.a_multiplier, compute.fixed.b_multiplier),
-                compute.fixed.shift,
-            )
-        factors = np.array([compute.inverse_output_scale], np.float32)
-        return _parameters(*values), np.concatenate([scales, factors])
-    if isinstance(compute, Conv2d):
-        requantize = compute.requantize
-        values = (
-            *(compute.input_zero_point, compute.weight_zero_point, requantize.zero_point),
-            *(requantize.clamp_min, requantize.clamp_max),
-            *(*compute.stride, *compute.padding, *compute.dilation, int(compute.depthwise)),
-        )
-        weight = np.ascontiguousarray(compute.weight.transpose(0, 3, 1, 2))
-        return weight, compute.bias, requantize.multiplier, _parameters(*values), scales
-    window = (*compute.kernel, *compute.stride, *compute.padding)
-    if compute.requantize is None:
-        limits = (compute.input_zero_point, compute.clamp_min, compute.clamp_max)
-        return _parameters(*limits, *window), scales
-    requantize = compute.requantize
-    limits = (requantize.zero_point, requantize.clamp_min, requantize.clamp_max)
-    values = (compute.input_zero_point, *limits, *window)
-    return requantize.multiplier, _parameters(*values), scales
+
+
+def activation_count(constants: Sequence[np.ndarray]) -> int:
+    """How many activations stand before the constants of a call."""
+    return int(constants[-2][0])
+
+
+def arguments_of(op: IntegerOp, placeholders: Sequence[Any]) -> Arguments:
+    """The placeholders of the operator's call, activations and constants, by what they mean."""
+    count = len(op.inputs)
+    *arrays, parameters, scales = placeholders[count:]
+    activations = tuple(map(Activation, placeholders[:count], op.input_layouts))
+    kind = _kind(op.op)
+    if kind is None:
+        return Arguments(activations, None)
+    compute = _encoded(op)
+    before = int(parameters.shape[0]) - len(compute.ints)
+    ints = [parameters(before + place) for place in range(len(compute.ints))]
+    floats = [scales(count + 1 + place) for place in range(len(compute.floats))]
+    return Arguments(activations, read(kind, compute.ints, arrays, ints, floats))
 
 
 def decode(op: str, constants: Sequence[np.ndarray]) -> Decoded:
     """The inverse of `constants_of`."""
-    parameters = [int(value) for value in constants[-2]]
-    scales = constants[-1]
-    reals = tuple(float(scale) for scale in scales)
-    if op == "reshape":
-        zero_point = parameters[0]
-        return Decoded(op, None, (zero_point,), reals[:1], zero_point, reals[1])
-    if op == "add":
-        a, b, zero_point, low, high, *factors = parameters
-        fixed = FixedAdd(*factors) if factors else None
-        add = Add(a, b, scales[0], scales[1], scales[3], zero_point, low, high, fixed)
-        return Decoded(op, add, (a, b), reals[:2], zero_point, reals[2])
-    if op == "max_pool2d":
-        zero_point, low, high, *window = parameters
-        pool = _pool("max", window, zero_point, None, low, high)
-        return Decoded(op, pool, (zero_point,), reals[:1], zero_point, reals[1])
-    if op in SUMS:
-        source, zero_point, low, high, *window = parameters
-        requantize = Requantize(constants[0], zero_point, low, high)
-        pool = _pool("sum", window, source, requantize, -128, 127)
-        return Decoded(op, pool, (source,), reals[:1], zero_point, reals[1])
-    source, weight_zero_point, zero_point, low, high, *geometry = parameters
-    weight, bias, multiplier = constants[:3]
-    convolution = Conv2d(
-        weight=np.ascontiguousarray(weight.transpose(0, 2, 3, 1)),
-        bias=bias,
-        input_zero_point=source,
-        weight_zero_point=weight_zero_point,
-        requantize=Requantize(multiplier, zero_point, low, high),
-        stride=(geometry[0], geometry[1]),
-        padding=(geometry[2], geometry[3], geometry[4], geometry[5]),
-        dilation=(geometry[6], geometry[7]),
-        depthwise=bool(geometry[8]),
+    *arrays, parameters, scales = constants
+    count, before, *ints = (int(value) for value in parameters)
+    header = read(_Header, ints[:before], (), ints[:before], ())
+    tensors = tuple(
+        TensorForm(zero_point, layout, float(scale))
+        for zero_point, layout, scale in zip(
+            header.zero_points, header.layouts, scales[: count + 1], strict=True
+        )
     )
-    return Decoded(op, convolution, (source,), reals[:1], zero_point, reals[1])
+    kind, own = _kind(op), ints[before:]
+    compute = None if kind is None else read(kind, own, arrays, own, scales[count + 1 :])
+    return Decoded(op, compute, tensors[:-1], tensors[-1])
 
 
-def _parameters(*values: int) -> np.ndarray:
-    return np.array(values, dtype=np.int32)
+def operator_of_name(op: str) -> Operator:
+    """The operator family of a name. Raises LookupError if there is none."""
+    found = operator_named(op)
+    if found is None:
+        raise LookupError(f"No operator makes {op!r}.")
+    return found
 
 
-def _pool(
-    kind: str,
-    window: Sequence[int],
-    input_zero_point: int,
-    requantize: Requantize | None,
-    clamp_min: int,
-    clamp_max: int,
-) -> Pool2d:
-    kernel_h, kernel_w, stride_h, stride_w, top, left, bottom, right = window
-    return Pool2d(
-        kind=kind,
-        kernel=(kernel_h, kernel_w),
-        stride=(stride_h, stride_w),
-        padding=(top, left, bottom, right),
-        input_zero_point=input_zero_point,
-        requantize=requantize,
-        clamp_min=clamp_min,
-        clamp_max=clamp_max,
-    )
+def _kind(op: str) -> type | None:
+    return operator_of_name(op).compute
+
+
+def _encoded(op: IntegerOp) -> Encoded:
+    return Encoded((), (), ()) if op.compute is None else encode(op.compute)
+
+
+def _header(op: IntegerOp) -> _Header:
+    quantizations = (*op.input_quantization, op.quantization)
+    zero_points = tuple(quantization.int8_zero_point for quantization in quantizations)
+    return _Header(zero_points, (*op.input_layouts, op.layout))

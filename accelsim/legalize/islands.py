@@ -11,14 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accelsim.artifacts import Add, LayerOp, Pool2d
 from accelsim.errors import ModelError
-from accelsim.legalize import arithmetic, convolution, pooling
+from accelsim.legalize.clamps import absorb_clamp
+from accelsim.legalize.frame import Frame, quantization_of
 from accelsim.legalize.graph import Graph, Node
-from accelsim.legalize.operators import IntegerOp, Rejection
+from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.layout import layout_of
+from accelsim.legalize.operators import operators_at
 from accelsim.legalize.qnnpack import clamp_limits
 
 _QUANTIZE = "relax.quantize"
+_OPERANDS = ("relax.dequantize", "relax.reshape", "constant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,7 @@ def find_islands(graph: Graph, refused: Mapping[str, str], rounding: str) -> Isl
         if isinstance(found, Rejection):
             rejections[output.var] = found
             continue
-        absorbed = _absorb_clamp(graph, found, operators)
-        operators[output.var] = absorbed
+        operators[output.var] = absorb_clamp(graph, found, operators)
     return Islands(operators, rejections)
 
 
@@ -68,7 +70,7 @@ def _read_island(
     operators: dict[Any, IntegerOp],
     rounding: str,
 ) -> IntegerOp | Rejection:
-    quantization = arithmetic.quantization_of(graph, quantize, output)
+    quantization = quantization_of(graph, quantize, output)
     if quantization is None:
         return Rejection("its activations are not quantized per tensor with constant parameters")
     low, high = -math.inf, math.inf
@@ -84,27 +86,43 @@ def _read_island(
     limits = clamp_limits(
         quantization.scale, quantization.zero_point, quantization.limits, low, high
     )
-    frame = arithmetic.Frame(
+    frame = Frame(
         graph=graph,
         name=output.name,
         output=output.var,
         shape=output.shape,
+        layout=layout_of(output.shape),
         quantization=replace(quantization, limits=limits),
         clipped=not (math.isinf(low) and math.isinf(high)),
         operators=operators,
         rounding=rounding,
     )
-    for read in (
-        convolution.read_convolution,
-        arithmetic.read_add,
-        pooling.read_pool,
-        arithmetic.read_reshape,
-        arithmetic.read_requantize,
-    ):
-        found = read(frame, node)
-        if found is not None:
+    return _read(frame, node)
+
+
+def _read(frame: Frame, node: Node) -> IntegerOp | Rejection:
+    """What the operators make of an island whose last float operator is `node`."""
+    rejected: Rejection | None = None
+    for operator in operators_at(node.op):
+        found = operator.read(frame, node)
+        if isinstance(found, IntegerOp):
             return found
-    return Rejection(f"{node.op.removeprefix('relax.')} has no integer form on the NPU")
+        rejected = rejected or found
+    return rejected or Rejection(_reason_unknown(frame.graph, node))
+
+
+def _reason_unknown(graph: Graph, node: Node) -> str:
+    """Why no operator knows an island: the float operator that is in the way."""
+    culprits = [node] if not operators_at(node.op) else []
+    culprits += [
+        producer
+        for producer in map(graph.producer, node.args)
+        if producer is not None and producer.op not in _OPERANDS
+    ]
+    if culprits:
+        return f"{culprits[0].op.removeprefix('relax.')} has no integer form on the NPU"
+    name = node.op.removeprefix("relax.").removeprefix("nn.")
+    return f"{name} is given something that is not a quantized activation"
 
 
 def _clip_bounds(node: Node) -> tuple[float, float]:
@@ -113,46 +131,3 @@ def _clip_bounds(node: Node) -> tuple[float, float]:
         return float(low), float(high)
     except TypeError as error:
         raise ModelError(f"Layer {node.name!r} clips to limits that are not constants.") from error
-
-
-def _absorb_clamp(graph: Graph, op: IntegerOp, operators: dict[Any, IntegerOp]) -> IntegerOp:
-    """Fold a clip at unchanged scale into the operator before it, if nothing else reads that."""
-    if op.op != "clip":
-        return op
-    source = operators.get(op.inputs[0])
-    if source is None or source.compute is None or graph.sole_user(source.output) is None:
-        return op
-    if not source.quantization.same_levels(op.quantization):
-        return op
-    shift = op.quantization.shift
-    low, high = (limit - shift for limit in op.quantization.limits)
-    del operators[source.output]
-    return replace(
-        source,
-        name=op.name,
-        layers=source.layers + op.layers,
-        output=op.output,
-        quantization=op.quantization,
-        compute=_narrowed(source.compute, low, high),
-    )
-
-
-def _narrowed(compute: LayerOp, low: int, high: int) -> LayerOp:
-    """`compute` with its result clamped once more."""
-    if isinstance(compute, Add):
-        limits = _one_clamp(compute.clamp_min, compute.clamp_max, low, high)
-        return replace(compute, clamp_min=limits[0], clamp_max=limits[1])
-    if isinstance(compute, Pool2d) and compute.requantize is None:
-        limits = _one_clamp(compute.clamp_min, compute.clamp_max, low, high)
-        return replace(compute, clamp_min=limits[0], clamp_max=limits[1])
-    requantize = compute.requantize
-    if requantize is None:
-        raise TypeError(f"{type(compute).__name__} has no limits to narrow")
-    limits = _one_clamp(requantize.clamp_min, requantize.clamp_max, low, high)
-    narrowed = replace(requantize, clamp_min=limits[0], clamp_max=limits[1])
-    return replace(compute, requantize=narrowed)
-
-
-def _one_clamp(inner_low: int, inner_high: int, low: int, high: int) -> tuple[int, int]:
-    """clamp(clamp(x, inner), outer) as one clamp; the outer one wins where they are disjoint."""
-    return min(max(inner_low, low), high), min(max(inner_high, low), high)

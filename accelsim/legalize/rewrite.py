@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from tvm import ir, relax
 
-from accelsim.legalize import kernels
-from accelsim.legalize.arithmetic import quantization_of
-from accelsim.legalize.form import PREFIX, constants_of
+from accelsim.legalize import boundary
+from accelsim.legalize.form import PREFIX, arguments_of, constants_of, operator_of_name
+from accelsim.legalize.frame import quantization_of
 from accelsim.legalize.graph import Graph, Node
+from accelsim.legalize.integer_op import IntegerOp
 from accelsim.legalize.islands import Islands
-from accelsim.legalize.operators import IntegerOp
 
 
 class _Writer:
@@ -66,8 +66,9 @@ class _Writer:
     def _emit_operator(self, op: IntegerOp) -> Any:
         arguments = [self.int8[var] for var in op.inputs]
         constants = [relax.const(value) for value in constants_of(op)]
+        expression = operator_of_name(op.op).expression
         call = self.builder.call_te(
-            lambda *placeholders: kernels.expression(op, placeholders),
+            lambda *placeholders: expression(op, arguments_of(op, placeholders)),
             *arguments,
             *constants,
             primfunc_name_hint=PREFIX + op.op,
@@ -81,7 +82,7 @@ class _Writer:
             if quantization is not None:
                 inverse = np.float32(1.0) / quantization.scale
                 call = self.builder.call_te(
-                    kernels.quantized,
+                    boundary.quantized,
                     value.args[0],
                     float(inverse),
                     quantization.zero_point,
@@ -96,7 +97,7 @@ class _Writer:
         if var not in self.int8_wanted:
             return
         self.int8[var] = (
-            self._shift(self.host[var], name, kernels.shift_to_int8)
+            self._shift(self.host[var], name, boundary.shift_to_int8)
             if dtype == "uint8"
             else self.host[var]
         )
@@ -105,7 +106,7 @@ class _Writer:
         """The graph's own form of an operator's result, where the host reads it."""
         if node.var in self.host_wanted:
             self.host[node.var] = (
-                self._shift(self.int8[node.var], node.name, kernels.shift_to_uint8)
+                self._shift(self.int8[node.var], node.name, boundary.shift_to_uint8)
                 if node.dtype == "uint8"
                 else self.int8[node.var]
             )

@@ -8,7 +8,7 @@ not know tiling, instructions or runtime modules.
 from __future__ import annotations
 
 from accelsim.partition.patterns import Stages, partition
-from accelsim.partition.regions import nhwc, regions_of
+from accelsim.partition.regions import regions_of
 from accelsim.partition.symbols import CODEGEN, region_calls
 
-__all__ = ["CODEGEN", "Stages", "nhwc", "partition", "region_calls", "regions_of"]
+__all__ = ["CODEGEN", "Stages", "partition", "region_calls", "regions_of"]

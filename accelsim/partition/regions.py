@@ -14,9 +14,10 @@ import numpy as np
 from tvm import ir, relax
 from tvm.ir.expr import GenericConst
 
-from accelsim.artifacts import Layer, Region, Shape4, Tensor
+from accelsim.artifacts import Layer, Region, Tensor
 from accelsim.errors import ModelError
-from accelsim.legalize.form import Decoded, activation_count, decode, operator_name
+from accelsim.legalize.form import Decoded, TensorForm, activation_count, decode, operator_name
+from accelsim.legalize.layout import nhwc
 from accelsim.partition.symbols import RegionCall, region_calls
 
 
@@ -75,14 +76,6 @@ def region_of(
     )
 
 
-def nhwc(shape: tuple[int, ...]) -> Shape4:
-    """The NHWC shape of a graph's (n, c, h, w) or (n, c)."""
-    if len(shape) == 2:
-        return shape[0], 1, 1, shape[1]
-    n, c, h, w = shape
-    return n, h, w, c
-
-
 def _merged_members(
     layers: Mapping[str, tuple[str, ...]], members: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
@@ -99,19 +92,23 @@ def _read_layer(reader: _Reader, var: Any, call: Any, composite: Any) -> None:
     if op is None:
         raise ModelError(f"Composite {composite.attrs['Composite']} calls {inner.args[0]}.")
     operands = [renamed.get(operand, operand) for operand in inner.args[1].fields]
-    count = activation_count(op)
+    constants = [
+        np.asarray(operand.value.numpy())
+        for operand in operands
+        if isinstance(operand, GenericConst)
+    ]
+    if len(constants) < 2 or activation_count(constants) + len(constants) != len(operands):
+        raise ModelError(f"Composite {composite.attrs['Composite']} lost a constant parameter.")
     # Bound by use: the order of a composite's parameters is not that of the operator's operands.
     outer = dict(zip(composite.params, call.args, strict=True))
-    inputs = [outer.get(operand) for operand in operands[:count]]
-    if any(not isinstance(operand, GenericConst) for operand in operands[count:]) or None in inputs:
-        raise ModelError(f"Composite {composite.attrs['Composite']} lost a constant parameter.")
-    decoded = decode(op, [np.asarray(operand.value.numpy()) for operand in operands[count:]])
-    for expr, zero_point, scale in zip(
-        inputs, decoded.input_zero_points, decoded.input_scales, strict=True
-    ):
+    inputs = [outer.get(operand) for operand in operands[: activation_count(constants)]]
+    if None in inputs:
+        raise ModelError(f"Composite {composite.attrs['Composite']} lost an activation.")
+    decoded = decode(op, constants)
+    for expr, form in zip(inputs, decoded.inputs, strict=True):
         name = reader.names[expr]
         if name not in reader.tensors:
-            reader.tensors[name] = Tensor(name, nhwc(_shape(expr)), zero_point, scale)
+            reader.tensors[name] = _tensor(name, expr, form)
     names = tuple(reader.names[expr] for expr in inputs)
     if decoded.compute is None:
         reader.names[var] = names[0]
@@ -127,7 +124,7 @@ def _append(
     if decoded.compute is None:
         raise ModelError(f"Layer {name!r} computes nothing.")
     reader.names[var] = name
-    reader.tensors[name] = Tensor(name, nhwc(_shape(var)), decoded.zero_point, decoded.scale)
+    reader.tensors[name] = _tensor(name, var, decoded.output)
     reader.layers.append(
         Layer(
             name=name,
@@ -155,5 +152,5 @@ def _inner_call(composite: Any) -> tuple[Any, dict[Any, Any]]:
     return calls[0], renamed
 
 
-def _shape(expr: Any) -> tuple[int, ...]:
-    return tuple(int(extent) for extent in expr.ty.shape)
+def _tensor(name: str, expr: Any, form: TensorForm) -> Tensor:
+    return Tensor(name, nhwc(expr.ty.shape, form.layout), form.zero_point, form.scale)

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from accelsim.artifacts import LayerOp
-
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
@@ -41,12 +39,11 @@ class Quantization:
 class IntegerOp:
     """One integer operator over quantized variables of the graph, all values int8.
 
-    `compute` is None for "reshape", which only renames: its NHWC data are the same bytes.
-    Convolution inputs of a linear layer may be (n, k) or (n, c, h, w); its output is (n, m).
+    `compute` is None where the operator only renames: its NHWC data are the same bytes. A layout
+    names the axis n, h, w or c of each of a tensor's axes, see `legalize.layout`.
     """
 
-    op: str  # "conv2d", "depthwise_conv2d", "linear", "add", "max_pool2d", "avg_pool2d",
-    # "requantize", "clip" or "reshape"
+    op: str  # a name of `Operator.ops`: "conv2d", "add", …
     name: str
     layers: tuple[str, ...]  # names of the QDQ layers that it computes, the last is `name`
     inputs: tuple[Any, ...]  # quantized variables
@@ -54,7 +51,10 @@ class IntegerOp:
     shape: tuple[int, ...]  # of the output, in the graph's layout
     input_quantization: tuple[Quantization, ...]
     quantization: Quantization
-    compute: LayerOp | None
+    input_layouts: tuple[str, ...]
+    layout: str
+    compute: Any  # a `LayerOp`, a team's own dataclass, or None
+    only_clamps: bool = False  # equal levels in and out: its producer may clamp in its place
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,39 +1,76 @@
-"""Pooling islands: max, average, adaptive average and spatial mean.
-
-What comes in: the last float operator of an island and a `Frame` with its output. What goes out: an
-`IntegerOp` with a `Pool2d`, a `Rejection`, or None where the island is of another kind.
-"""
+"""Pools over windows: max, average, adaptive average and spatial mean."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tvm import te, tirx
 
 from accelsim.artifacts import Pool2d, Requantize
-from accelsim.legalize.arithmetic import Frame, Leaf, leaf_of, operator_of
+from accelsim.legalize.expressions import (
+    Arguments,
+    output,
+    output_shape,
+    padded,
+    requantized,
+)
+from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
 from accelsim.legalize.graph import Graph, Node
-from accelsim.legalize.operators import IntegerOp, Rejection
+from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.operators import Operator
 from accelsim.legalize.qnnpack import average_multiplier, reason_multiplier_unusable
 
 
-def read_pool(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
+def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A pool over windows of one quantized tensor."""
     node = _through_indices(frame.graph, node)
-    readers = {
-        "relax.nn.max_pool2d": _max_pool,
-        "relax.nn.avg_pool2d": _average_pool,
-        "relax.nn.adaptive_avg_pool2d": _adaptive_pool,
-        "relax.mean": _mean,
-    }
-    if node.op not in readers:
+    reader = _readers().get(node.op)
+    if reader is None:
         return None
     leaf = leaf_of(frame.graph, node.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
     if len(leaf.shape) != 4:
         return Rejection(f"its input of shape {leaf.shape} is not (n, c, h, w)")
-    return readers[node.op](frame, node, leaf)
+    return reader(frame, node, leaf)
+
+
+def expression(op: IntegerOp, arguments: Arguments) -> Any:
+    """The largest element of each window, or the sum of them requantized."""
+    (x,) = arguments.activations
+    pool = arguments.values
+    if op.compute.kind == "max":
+        inside = padded(x, op.compute.padding, "int8", -128, tirx.const(0, "int8"))
+        largest = _window_of(op, inside, te.max, "largest")
+        low, high = (limit.astype("int8") for limit in (pool.clamp_min, pool.clamp_max))
+        return output(op, lambda *index: tirx.max(tirx.min(largest(*index), high), low), op.op)
+    inside = padded(x, op.compute.padding, "int32", 0, pool.input_zero_point)
+    sums = _window_of(op, inside, te.sum, "sums")
+    return output(op, lambda *index: requantized(sums(*index), pool.requantize, index[3]), op.op)
+
+
+def _window_of(op: IntegerOp, inside: Any, reduce: Any, name: str) -> Any:
+    """The reduction of each window, (n, h, w, c)."""
+    tap_h = te.reduce_axis((0, op.compute.kernel[0]), name="tap_h")
+    tap_w = te.reduce_axis((0, op.compute.kernel[1]), name="tap_w")
+    stride_h, stride_w = op.compute.stride
+
+    def element(image: Any, row: Any, column: Any, channel: Any) -> Any:
+        value = inside(image, row * stride_h + tap_h, column * stride_w + tap_w, channel)
+        return reduce(value, axis=[tap_h, tap_w])
+
+    return te.compute(output_shape(op), element, name=name)
+
+
+def _readers() -> dict[str, Callable[[Frame, Node, Leaf], IntegerOp | Rejection]]:
+    return {
+        "relax.nn.max_pool2d": _max_pool,
+        "relax.nn.avg_pool2d": _average_pool,
+        "relax.nn.adaptive_avg_pool2d": _adaptive_pool,
+        "relax.mean": _mean,
+    }
 
 
 def _through_indices(graph: Graph, node: Node) -> Node:
@@ -139,3 +176,12 @@ def _padding(
         bottom = max(bottom, (out_shape[2] - 1) * stride_h + kernel_h - shape[2] - top)
         right = max(right, (out_shape[3] - 1) * stride_w + kernel_w - shape[3] - left)
     return top, left, bottom, right
+
+
+OPERATOR = Operator(
+    ops=("max_pool2d", "avg_pool2d"),
+    starts=("tuple_element", *_readers()),
+    compute=Pool2d,
+    read=read,
+    expression=expression,
+)

@@ -1,8 +1,4 @@
-"""Convolution and linear islands.
-
-What comes in: the last float operator of an island and a `Frame` with its output. What goes out: an
-`IntegerOp` with a `Conv2d`, a `Rejection`, or None where the island is of another kind.
-"""
+"""Convolutions and linear layers, with or without bias."""
 
 from __future__ import annotations
 
@@ -10,12 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from tvm import te
 
 from accelsim.artifacts import F32, I8, Conv2d, Requantize
 from accelsim.errors import ModelError
-from accelsim.legalize.arithmetic import Frame, Leaf, leaf_of, operator_of
+from accelsim.legalize.expressions import Arguments, output, output_shape, padded, requantized
+from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
 from accelsim.legalize.graph import Graph, Node
-from accelsim.legalize.operators import IntegerOp, Rejection
+from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.operators import Operator
 from accelsim.legalize.qnnpack import (
     convolution_multiplier,
     integer_bias,
@@ -36,7 +35,7 @@ class _Weight:
     zero_point: int
 
 
-def read_convolution(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
+def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A conv2d or linear layer with or without bias."""
     graph = frame.graph
     core, bias = _split_bias(graph, node)
@@ -80,6 +79,45 @@ def read_convolution(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         depthwise=depthwise,
     )
     return operator_of(frame, "depthwise_conv2d" if depthwise else "conv2d", (leaf,), compute)
+
+
+def expression(op: IntegerOp, arguments: Arguments) -> Any:
+    """Σ (x - zx)(w - zw) + bias, requantized."""
+    (x,) = arguments.activations
+    compute, values = op.compute, arguments.values
+    inside = padded(x, compute.padding, "int16", 0, values.input_zero_point)
+    _, kernel_h, kernel_w, inputs = compute.weight.shape
+    (stride_h, stride_w), (dilation_h, dilation_w) = compute.stride, compute.dilation
+    channel = te.reduce_axis((0, inputs), name="channel")
+    tap_h = te.reduce_axis((0, kernel_h), name="tap_h")
+    tap_w = te.reduce_axis((0, kernel_w), name="tap_w")
+    centred = te.compute(
+        compute.weight.shape,
+        lambda *index: (
+            values.weight(*index).astype("int16") - values.weight_zero_point.astype("int16")
+        ),
+        name="centred",
+    )
+
+    def product(image: Any, row: Any, column: Any, out: Any) -> Any:
+        activation = inside(
+            image,
+            row * stride_h + tap_h * dilation_h,
+            column * stride_w + tap_w * dilation_w,
+            out if compute.depthwise else channel,
+        )
+        factor = centred(out, tap_h, tap_w, channel)
+        return te.sum(
+            activation.astype("int32") * factor.astype("int32"), axis=[channel, tap_h, tap_w]
+        )
+
+    sums = te.compute(output_shape(op), product, name="accumulator")
+
+    def element(*index: Any) -> Any:
+        total = sums(*index) + values.bias(index[3])
+        return requantized(total, values.requantize, index[3])
+
+    return output(op, element, op.op)
 
 
 def _split_bias(graph: Graph, node: Node) -> tuple[Node, F32 | None]:
@@ -146,8 +184,7 @@ def _linear(frame: Frame, core: Node, weight: _Weight, bias: F32 | None) -> Inte
     compute = _compute(frame, leaf, weight, kernels, bias)
     if isinstance(compute, Rejection):
         return compute
-    op = operator_of(frame, "linear", (leaf,), compute)
-    return replace(op, layers=flattened + op.layers)
+    return operator_of(frame, "linear", (leaf,), compute, absorbed=flattened)
 
 
 def _flattened_leaf(frame: Frame, expr: Any) -> tuple[Leaf | None, tuple[str, ...]]:
@@ -230,3 +267,12 @@ def _without_groups(weight: _Weight, groups: int) -> I8:
 def _pair(values: Any) -> tuple[int, int]:
     first, second = (int(value) for value in values)
     return first, second
+
+
+OPERATOR = Operator(
+    ops=("conv2d", "depthwise_conv2d", "linear"),
+    starts=("relax.nn.conv2d", "relax.matmul", "relax.add"),
+    compute=Conv2d,
+    read=read,
+    expression=expression,
+)

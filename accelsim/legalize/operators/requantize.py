@@ -1,0 +1,62 @@
+"""Changes of scale, and clips that no operator before them could absorb: 1×1 sum pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accelsim.artifacts import Pool2d, Requantize
+from accelsim.legalize.expressions import Arguments, output, requantized
+from accelsim.legalize.frame import Frame, leaf_of, operator_of
+from accelsim.legalize.graph import Node
+from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.operators import Operator
+from accelsim.legalize.qnnpack import reason_multiplier_unusable, requantize_multiplier
+
+
+def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
+    """A dequantize followed by clips and a quantize."""
+    leaf = leaf_of(frame.graph, node.var)
+    if leaf is None:
+        return None
+    if not leaf.layout:
+        return Rejection(f"its tensor of shape {leaf.shape} is neither (n, c, h, w) nor (n, c)")
+    same = leaf.quantization.same_levels(frame.quantization)
+    source = leaf.quantization
+    multiplier = requantize_multiplier(
+        source.scale, source.int8_zero_point, frame.quantization.scale
+    )
+    if multiplier is None:
+        return Rejection("no single multiplier rounds as its two scales do")
+    channels = leaf.shape[leaf.layout.index("c")]
+    vector = np.full(channels, np.float32(1.0) if same else multiplier, np.float32)
+    reason = reason_multiplier_unusable(vector)
+    if reason is not None:
+        return Rejection(reason)
+    low, high = frame.int8_limits
+    compute = Pool2d(
+        kind="sum",
+        kernel=(1, 1),
+        stride=(1, 1),
+        padding=(0, 0, 0, 0),
+        input_zero_point=source.int8_zero_point,
+        requantize=Requantize(vector, frame.quantization.int8_zero_point, low, high),
+    )
+    name = "clip" if same else "requantize"
+    return operator_of(frame, name, (leaf,), compute, only_clamps=same)
+
+
+def expression(op: IntegerOp, arguments: Arguments) -> Any:
+    """requantize(x - input_zero_point)."""
+    (x,) = arguments.activations
+    pool = arguments.values
+
+    def element(*index: Any) -> Any:
+        centred = x(*index).astype("int32") - pool.input_zero_point
+        return requantized(centred, pool.requantize, index[3])
+
+    return output(op, element, op.op)
+
+
+OPERATOR = Operator(("requantize", "clip"), ("relax.dequantize",), Pool2d, read, expression)

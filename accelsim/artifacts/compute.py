@@ -126,13 +126,21 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """requantize(kind(a - za, b - zb)): the product, minimum or maximum of two tensors."""
+    """requantize(kind(a - za, b - zb)): the product, minimum or maximum of two tensors.
+
+    An operand with a requantization of its own (one multiplier) is requantized to int8 first, and
+    za or zb is the zero point after it: so minimum and maximum compare tensors of two scales.
+    """
 
     kind: str  # "multiply", "minimum" or "maximum"
     a_zero_point: int
     b_zero_point: int
     requantize: Requantize
     constant: I8 | None = None  # as in `Add`
+    a_requantize: Requantize | None = None  # of a - a_source_zero_point
+    b_requantize: Requantize | None = None
+    a_source_zero_point: int = 0
+    b_source_zero_point: int = 0
 
 
 @dataclass(frozen=True, slots=True)

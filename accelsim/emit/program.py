@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from accelsim.artifacts import Conv2d, Layer, LayerRecord, Program, Region, Schedule
+from accelsim.artifacts import Layer, LayerRecord, Program, Region, Schedule
 from accelsim.emit.tokens import assign
 from accelsim.schedule import schedule
 from accelsim.spec.config import Config
@@ -56,15 +56,7 @@ def _record(plan: Schedule, index: int, layer: Layer) -> LayerRecord:
         inputs=layer.inputs,
         output=layer.output,
         elements=prod(plan.tensors[layer.output].shape),
-        macs=macs(plan.region, layer),
+        macs=facts.pop("macs", 0),
         tiles=facts.pop("tiles"),
         facts=facts,
     )
-
-
-def macs(region: Region, layer: Layer) -> int:
-    """Products of a convolution: outputs × kernel × input channels per group; otherwise 0."""
-    outputs = prod(region.tensors[layer.output].shape)
-    if isinstance(layer.compute, Conv2d):
-        return outputs * prod(layer.compute.weight.shape[1:])
-    return 0

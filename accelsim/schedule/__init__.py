@@ -6,35 +6,17 @@ It must not know TVM, encodings or tokens: only what an instruction touches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from accelsim.artifacts import (
-    Add,
-    Conv2d,
-    Layer,
-    Patches,
-    Pool2d,
-    Region,
-    Schedule,
-    Step,
-    TensorExtent,
-)
-from accelsim.errors import ModelError
+from accelsim.artifacts import Patches, Region, Schedule, Step, TensorExtent
 from accelsim.schedule.build import ALIGN_BYTES, Builder, Unit
-from accelsim.schedule.conv import schedule_conv
-from accelsim.schedule.elementwise import schedule_add
 from accelsim.schedule.limits import check_sizes, check_tensors
+from accelsim.schedule.operators import Operator, find, register
 from accelsim.schedule.packing import pack_first_layers
-from accelsim.schedule.pool import schedule_pool
 from accelsim.spec.config import Config
 from accelsim.spec.isa import ARENA_BASE, INPUT_BASE, OUTPUT_BASE
 
-Scheduler = Callable[[Builder, int, Layer, dict[str, TensorExtent]], dict[str, int]]
-SCHEDULERS: Mapping[type, Scheduler] = {
-    Conv2d: schedule_conv,
-    Add: schedule_add,
-    Pool2d: schedule_pool,
-}
+__all__ = ["Operator", "place_tensors", "register", "schedule"]
 
 
 def schedule(region: Region, config: Config) -> Schedule:
@@ -48,13 +30,7 @@ def schedule(region: Region, config: Config) -> Schedule:
     builder = Builder(config)
     facts = []
     for index, layer in enumerate(region.layers):
-        scheduler = SCHEDULERS.get(type(layer.compute))
-        if scheduler is None:
-            raise ModelError(
-                f"layer {layer.name}: no schedule for {type(layer.compute).__name__}; "
-                f"known are {', '.join(t.__name__ for t in SCHEDULERS)}"
-            )
-        found = scheduler(builder, index, layer, tensors)
+        found = find(layer).schedule(builder, index, layer, tensors)
         facts.append({**found, "packed": int(layer.inputs[0] in packed)})
     named = {"inputs": INPUT_BASE, "outputs": OUTPUT_BASE, "intermediate tensors": ARENA_BASE}
     totals = {name: sizes[base] for name, base in named.items()}

@@ -1,4 +1,4 @@
-"""Building blocks of a schedule: buffers in two slots, DRAM copies, constants, units of work.
+"""Building blocks of a schedule: buffers in two slots, constants, units of work.
 
 Activation memory is split by banks: inputs live in the first half, outputs in the second, each in
 two slots of a quarter. So matrix and load never share a port with vector and store within a layer.
@@ -7,10 +7,14 @@ two slots of a quarter. So matrix and load never share a port with vector and st
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from accelsim.artifacts import Access, Step, TensorExtent
+import numpy as np
+
+from accelsim.artifacts import I8, Step
+from accelsim.schedule.step import make_step
+from accelsim.schedule.view import View
 from accelsim.spec.config import PAR_BEATS, Config
 from accelsim.spec.isa import WEIGHTS_BASE
 
@@ -91,19 +95,6 @@ class Builder:
         self.params = Slots((0, half_rows), half_rows)
         self.acc = Slots((0, 1), c.acc_rows)  # bases are bank numbers
 
-    def ports(self, start: int, end: int, kind: str) -> tuple[Access, ...]:
-        """The bank ports that activation rows [start, end) use."""
-        rows = self.config.act_bank_rows
-        return tuple(
-            Access(f"act{bank}.{kind}", 0, 1, True)
-            for bank in range(start // rows, (end - 1) // rows + 1)
-        )
-
-    def act(self, start: int, rows: int, write: bool) -> tuple[Access, ...]:
-        """Access to activation rows together with the ports it needs."""
-        ports = self.ports(start, start + rows, "write" if write else "read")
-        return (Access("act", start, start + rows, write), *ports)
-
     def load_constant(self, chunk: bytes, memory: int, base: int, layer: int, tile: int) -> Step:
         """Load a constant chunk to weight (1) or parameter (2) memory; `base` in rows or beats."""
         lanes = self.config.lanes
@@ -117,12 +108,7 @@ class Builder:
             "local_base": base,
             "local_stride0": 1,
         }
-        name = ("act", "wgt", "par")[memory]
-        accesses = (
-            Access(name, base, base + beats, True),
-            Access(f"dram{WEIGHTS_BASE}", offset // lanes, offset // lanes + beats, False),
-        )
-        return Step("load", values, layer, tile, accesses)
+        return make_step(self.config, "load", values, layer, tile)
 
     def load_params(self, key: Hashable, chunk: bytes, unit: Unit, tile: int) -> int:
         """Parameter row where `chunk` (whole rows) lies for this unit; loads it if need be."""
@@ -131,108 +117,13 @@ class Builder:
             unit.weights.append(self.load_constant(chunk, 2, base * PAR_BEATS, unit.layer, tile))
         return base
 
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A piece of a tensor: image, rows, columns, channel blocks, each [start, end)."""
-
-    image: int
-    rows: tuple[int, int]
-    cols: tuple[int, int]
-    blocks: tuple[int, int]
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(height, width, blocks)."""
-        return (
-            self.rows[1] - self.rows[0],
-            self.cols[1] - self.cols[0],
-            self.blocks[1] - self.blocks[0],
-        )
-
-    @property
-    def size(self) -> int:
-        """Activation rows that the piece takes on chip."""
-        h, w, b = self.shape
-        return h * w * b
-
-
-def copy_values(
-    tensor: TensorExtent, box: Box, local_base: int, lanes: int
-) -> tuple[Mapping[str, int], int, int]:
-    """Fields of a load or store between DRAM and a dense (h, w, blocks) buffer on chip.
-
-    Also returns the first and one past the last DRAM beat touched. The longest contiguous runs are
-    formed: whole rows where all blocks are wanted, everything where whole rows are wanted.
-    """
-    _, height, width, _ = tensor.shape
-    blocks = tensor.blocks(lanes)
-    h, w, b = box.shape
-    first = tensor.offset_bytes // lanes
-    first += ((box.image * height + box.rows[0]) * width + box.cols[0]) * blocks + box.blocks[0]
-    last = first + ((h - 1) * width + w - 1) * blocks + b
-    if b == blocks and w == width and h * w * b < 1 << 16:
-        runs = (h * w * b, 1, 1, 0, 0)
-    elif b == blocks:
-        runs = (w * b, h, 1, width * blocks, 0)
-    else:
-        runs = (b, w, h, blocks, width * blocks)
-    count0, count1, count2, stride1, stride2 = runs
-    values = {
-        "base_reg": tensor.base,
-        "dram_offset": first,
-        "count0": count0,
-        "count1": count1,
-        "count2": count2,
-        "dram_stride1": stride1 if count1 > 1 else 0,
-        "dram_stride2": stride2 if count2 > 1 else 0,
-        "local_base": local_base,
-        "local_stride0": 1,
-        "local_stride1": count0 if count1 > 1 else 0,
-        "local_stride2": count0 * count1 if count2 > 1 else 0,
-    }
-    return values, first, last
-
-
-def load_box(
-    builder: Builder, tensor: TensorExtent, box: Box, base: int, layer: int, tile: int
-) -> Step:
-    """Load a piece of a tensor to activation memory as dense (h, w, blocks)."""
-    values, first, last = copy_values(tensor, box, base, builder.config.lanes)
-    accesses = (
-        *builder.act(base, box.size, True),
-        Access(f"dram{tensor.base}", first, last, False),
-    )
-    return Step("load", {"memory": 0, **values}, layer, tile, accesses)
-
-
-def store_box(
-    builder: Builder, tensor: TensorExtent, box: Box, base: int, layer: int, tile: int
-) -> Step:
-    """Store a dense (h, w, blocks) buffer to its place in a tensor."""
-    values, first, last = copy_values(tensor, box, base, builder.config.lanes)
-    accesses = (
-        *builder.act(base, box.size, False),
-        Access(f"dram{tensor.base}", first, last, True),
-    )
-    return Step("store", values, layer, tile, accesses)
-
-
-def dense(prefix: str, shape: tuple[int, int, int]) -> dict[str, int]:
-    """Row, column and block strides of a dense (h, w, blocks) buffer, named `prefix_…`."""
-    _, w, b = shape
-    return {
-        f"{prefix}_row_stride": w * b,
-        f"{prefix}_col_stride": b,
-        f"{prefix}_block_stride": 1,
-    }
-
-
-def spans(total: int, step: int) -> list[tuple[int, int]]:
-    """[0, total) cut into pieces of `step`, the last one shorter."""
-    return [(i, min(i + step, total)) for i in range(0, total, step)]
-
-
-def tail(channels: int, blocks: tuple[int, int], lanes: int) -> int:
-    """Valid lanes in the last block of a block range."""
-    return min(lanes, channels - (blocks[1] - 1) * lanes)
+    def constant_view(self, values: I8) -> View:
+        """An (n, h, w, c) tensor among the constants, laid out as activations are."""
+        lanes = self.config.lanes
+        n, h, w, c = values.shape
+        blocks = -(-c // lanes)
+        padded = np.zeros((n, h, w, blocks * lanes), np.int8)
+        padded[..., :c] = values
+        first = self.constants.add(padded.tobytes()) // lanes
+        strides = (h * w * blocks, w * blocks, blocks)
+        return View(WEIGHTS_BASE, first, (n, h, w), strides, c, blocks)

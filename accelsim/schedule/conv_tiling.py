@@ -33,6 +33,7 @@ class ConvShape:
     in_blocks: int
     out_blocks: int
     depthwise: bool = False
+    par_rows: int = 2  # parameter rows of a channel block
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _grid(
         & (pixels * out_b <= slot)
         & (pixels * out_b <= config.acc_rows)
         & (weight_rows <= config.wgt_rows // 2)
-        & (2 * out_b <= config.par_rows // 2)
+        & (shape.par_rows * out_b <= config.par_rows // 2)
     )
     if not fits.any():
         return None

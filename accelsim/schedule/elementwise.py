@@ -1,117 +1,173 @@
-"""Residual addition of one layer: chunks of pixels and blocks of two tensors."""
+"""Elementwise instructions of two operands: chunks of rows, pixels and blocks, with broadcasting.
+
+What comes in: two operands, a target, and the instruction with its parameter rows. What goes out:
+units appended to the builder. It must not know which operator wants them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from accelsim.artifacts import Access, Add, Layer, Step, TensorExtent
+from accelsim.artifacts import I8, Layer, TensorExtent
 from accelsim.errors import ModelError
-from accelsim.schedule.build import Box, Builder, Unit, load_box, spans, store_box, tail
-from accelsim.schedule.limits import MAX_COUNT, check_multipliers
-from accelsim.spec.arithmetic import ADD_MODES
-from accelsim.spec.config import PAR_BEATS
+from accelsim.schedule.build import Builder, Unit
+from accelsim.schedule.limits import MAX_COUNT
+from accelsim.schedule.step import make_step
+from accelsim.schedule.view import (
+    Box,
+    Span,
+    View,
+    dense,
+    load_box,
+    merged,
+    spans,
+    store_box,
+    tail,
+    tensor_view,
+)
 
-PAR_ROWS = 3  # scales of both operands and of the result
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor over the target's pixels: strides 0 repeat it; `scalar` repeats its one channel."""
 
-def schedule_add(
-    builder: Builder, index: int, layer: Layer, tensors: dict[str, TensorExtent]
-) -> dict[str, int]:
-    """Append the units of one addition; both operands share an input slot."""
-    add = layer.compute
-    assert isinstance(add, Add)
-    lanes = builder.config.lanes
-    a, b = (_flat(tensors[name]) for name in layer.inputs)
-    target = _flat(tensors[layer.output])
-    if a.shape != target.shape or b.shape != target.shape:
-        raise ModelError(
-            f"layer {layer.name}: operands of shape {a.shape} and {b.shape} cannot be added to "
-            f"{target.shape}; broadcasting is not supported"
+    view: View
+    scalar: bool
+
+    def box(self, box: Box) -> Box:
+        """What a box of the target needs of it."""
+        rows, cols = (
+            (0, 1) if stride == 0 else span
+            for stride, span in zip(self.view.strides[1:], (box.rows, box.cols), strict=True)
         )
-    pixels, blocks = target.shape[2], target.blocks(lanes)
-    half = builder.inputs.size // 2
-    if half < 1 or builder.params.size < PAR_ROWS:
+        return Box(box.image, rows, cols, (0, 1) if self.scalar else box.blocks)
+
+    def fields(self, name: str, base: int, box: Box) -> dict[str, int]:
+        """Where the operand lies on chip; a stride is 0 where it is repeated."""
+        own = self.box(box)
+        values = dense(name, own.shape)
+        if self.view.strides[1] == 0:
+            values[f"{name}_row_stride"] = 0
+        if self.view.strides[2] == 0:
+            values[f"{name}_col_stride"] = 0
+        if self.scalar:
+            values[f"{name}_block_stride"] = 0
+        return {f"{name}_base": base, **values, f"{name}_scalar": int(self.scalar)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """An instruction of two operands and its parameter rows."""
+
+    instruction: str
+    values: Mapping[str, int]
+    rows: Callable[[Span], bytes]  # parameter rows of a span of blocks, or those of all
+    par_rows: int  # a block
+    shared: bool  # all blocks share the rows
+
+
+def operands(
+    builder: Builder, layer: Layer, tensors: dict[str, TensorExtent], constant: I8 | None
+) -> tuple[Operand, Operand, View]:
+    """Both operands and the target of a layer, the second one from the constants if there is one.
+
+    Raises ModelError where an axis is neither that of the target nor 1.
+    """
+    lanes = builder.config.lanes
+    target = tensor_view(tensors[layer.output], lanes)
+    views = [tensor_view(tensors[name], lanes) for name in layer.inputs[:2]]
+    if constant is not None:
+        views = [views[0], builder.constant_view(constant)]
+    spread = [_spread(view, target, layer.name) for view in views]
+    scalar = [view.channels < target.channels for view in views]
+    a, b, flat = merged(*spread, target)
+    return Operand(a, scalar[0]), Operand(b, scalar[1]), flat
+
+
+def _spread(view: View, target: View, name: str) -> View:
+    """The view over the target's pixels, with stride 0 along an axis of 1."""
+    own, wanted = (*view.shape, view.channels), (*target.shape, target.channels)
+    if any(size not in (1, full) for size, full in zip(own, wanted, strict=True)):
         raise ModelError(
-            f"layer {layer.name}: not even one pixel of one channel block fits into the buffers of "
+            f"layer {name}: an operand of shape {own} cannot be broadcast to {wanted}; use axes of "
+            "1 or of the output's size"
+        )
+    strides = tuple(
+        stride if size == full else 0
+        for stride, size, full in zip(view.strides, view.shape, target.shape, strict=True)
+    )
+    return replace(view, shape=target.shape, strides=strides)  # type: ignore[arg-type]
+
+
+def schedule_pairs(
+    builder: Builder,
+    index: int,
+    name: str,
+    parts: tuple[Operand, Operand, View],
+    pairing: Pairing,
+) -> dict[str, int]:
+    """Append the units; both operands share an input slot. Returns facts of the tiling."""
+    target = parts[2]
+    half, rows = builder.inputs.size // 2, builder.params.size
+    room = MAX_COUNT if pairing.shared else rows // pairing.par_rows
+    blocks_tile = min(target.blocks, half, room, MAX_COUNT)
+    if blocks_tile < 1 or rows < pairing.par_rows:
+        raise ModelError(
+            f"layer {name}: not even one pixel of one channel block fits into the buffers of "
             f"configuration {builder.config.name}; enlarge act_bank_rows or par_rows"
         )
-    blocks_tile = min(blocks, half, MAX_COUNT)
-    pixels_tile = min(pixels, half // blocks_tile, MAX_COUNT)
-    tile = -1
-    for tile, (cols, group) in enumerate(
-        (c, g) for c in spans(pixels, pixels_tile) for g in spans(blocks, blocks_tile)
-    ):
-        _tile(
-            builder, index, tile, add, layer.name, (a, b, target), Box(0, (0, 1), cols, group), half
-        )
-    return {"tiles": tile + 1, "row_splits": -(-pixels // pixels_tile)}
-
-
-def _flat(tensor: TensorExtent) -> TensorExtent:
-    n, h, w, c = tensor.shape
-    return replace(tensor, shape=(1, 1, n * h * w, c))
-
-
-def _parameter_rows(add: Add, lanes: int, name: str) -> bytes:
-    """Three rows that all blocks share: scales (float32), or multipliers and shift (int32)."""
-    if add.fixed:
-        words = (add.fixed.a_multiplier, add.fixed.b_multiplier, add.fixed.shift)
-        return np.repeat(np.array(words, "<i4"), lanes).tobytes()
-    scales = np.array([add.a_scale, add.b_scale, add.inverse_output_scale], "<f4")
-    check_multipliers(name, scales)
-    return np.repeat(scales, lanes).tobytes()
+    images, height, width = target.shape
+    cols_tile = min(width, half // blocks_tile, MAX_COUNT)
+    rows_tile = min(height, half // (blocks_tile * cols_tile), MAX_COUNT)
+    boxes = [
+        Box(n, r, c, g)
+        for n in range(images)
+        for r in spans(height, rows_tile)
+        for c in spans(width, cols_tile)
+        for g in spans(target.blocks, blocks_tile)
+    ]
+    for tile, box in enumerate(boxes):
+        _tile(builder, index, tile, parts, pairing, box)
+    return {
+        "tiles": len(boxes),
+        "row_splits": -(-height // rows_tile) * -(-width // cols_tile),
+        "out_channel_splits": -(-target.blocks // blocks_tile),
+    }
 
 
 def _tile(
     builder: Builder,
     index: int,
     tile: int,
-    add: Add,
-    name: str,
-    tensors: tuple[TensorExtent, TensorExtent, TensorExtent],
+    parts: tuple[Operand, Operand, View],
+    pairing: Pairing,
     box: Box,
-    half: int,
 ) -> None:
-    a, b, target = tensors
-    lanes = builder.config.lanes
+    a, b, target = parts
+    config = builder.config
     unit = Unit(index)
     a_base, _ = builder.inputs.take(None)
-    b_base = a_base + half
-    unit.inputs.append(load_box(builder, a, box, a_base, index, tile))
-    unit.inputs.append(load_box(builder, b, box, b_base, index, tile))
-    par_base = builder.load_params((index,), _parameter_rows(add, lanes, name), unit, tile)
+    b_base = a_base + builder.inputs.size // 2
+    for operand, base in ((a, a_base), (b, b_base)):
+        unit.inputs.append(load_box(config, operand.view, operand.box(box), base, index, tile))
+    key = (index,) if pairing.shared else (index, box.blocks)
+    par_base = builder.load_params(key, pairing.rows(box.blocks), unit, tile)
     dst_base, _ = builder.outputs.take(None)
-    _, width, blocks = box.shape
-    strides = {
-        f"{p}_{s}": v
-        for p in ("a", "b", "dst")
-        for s, v in (("col_stride", blocks), ("block_stride", 1))
-    }
+    height, width, blocks = box.shape
     values = {
-        "a_base": a_base,
-        "b_base": b_base,
+        **a.fields("a", a_base, box),
+        **b.fields("b", b_base, box),
         "dst_base": dst_base,
-        **strides,
-        "out_h": 1,
+        **dense("dst", box.shape),
+        "out_h": height,
         "out_w": width,
         "blocks": blocks,
-        "tail": tail(target.shape[3], box.blocks, lanes),
-        "a_zero_point": add.a_zero_point,
-        "b_zero_point": add.b_zero_point,
-        "mode": ADD_MODES.index("fixed" if add.fixed else "fp32"),
+        "tail": tail(target.channels, box.blocks, config.lanes),
         "par_base": par_base,
-        "zero_point": add.zero_point,
-        "clamp_min": add.clamp_min,
-        "clamp_max": add.clamp_max,
+        "par_stride": 0 if pairing.shared or blocks == 1 else pairing.par_rows,
+        **pairing.values,
     }
-    accesses = (
-        *builder.act(a_base, box.size, False),
-        *builder.act(b_base, box.size, False),
-        Access("par", par_base * PAR_BEATS, (par_base + PAR_ROWS) * PAR_BEATS, False),
-        *builder.act(dst_base, box.size, True),
-    )
-    unit.compute.append(Step("add", values, index, tile, accesses))
-    unit.compute.append(store_box(builder, target, box, dst_base, index, tile))
+    unit.compute.append(make_step(config, pairing.instruction, values, index, tile))
+    unit.compute.append(store_box(config, target, box, dst_base, index, tile))
     builder.units.append(unit)

@@ -19,6 +19,7 @@ MAX_COUNT = 4095  # pixels of an axis, and channel blocks
 MAX_KERNEL = 31
 MAX_STEP = 31  # stride or dilation
 MIN_ORIGIN, MAX_ORIGIN = -2048, 2047
+MAX_RUN = (1 << 16) - 1  # beats of a contiguous DRAM run
 MAX_DRAM_STRIDE = (1 << 24) - 1  # beats
 MAX_REGION_BYTES = (1 << 32) - 1  # size registers
 

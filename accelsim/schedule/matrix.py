@@ -1,0 +1,259 @@
+"""Products in the matrix engine: tiles of output pixels as units of loads, conv, drain and store.
+
+What comes in: a `MatrixJob`, which is a convolution between views with weights from anywhere. What
+goes out: units appended to the builder. It must not know which operator wants the products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from accelsim.artifacts import I8, I32, Requantize, Step
+from accelsim.schedule.build import Builder, Unit
+from accelsim.schedule.conv_tiling import ConvShape, Tiling
+from accelsim.schedule.limits import step
+from accelsim.schedule.parameters import end_values, parameter_rows, row_count
+from accelsim.schedule.step import make_step
+from accelsim.schedule.view import Box, Span, View, dense, load_box, spans, store_box, tail
+from accelsim.spec.config import DEPTHWISE_TAPS
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One accumulation pass: a piece of the kernel and of the input blocks."""
+
+    kernel_rows: Span
+    kernel_cols: Span
+    in_blocks: Span
+
+
+class Weights(Protocol):
+    """Where weight tiles come from."""
+
+    def load(self, job: MatrixJob, unit: Unit, tile: int, p: Pass, out: Box) -> dict[str, int]:
+        """Add the loads that a pass needs to the unit; fields of its instruction."""
+
+
+@dataclass(slots=True)
+class MatrixJob:
+    """One convolution: what is read, what is written, and how it ends."""
+
+    builder: Builder
+    index: int
+    name: str
+    source: View
+    target: View
+    shape: ConvShape
+    tiling: Tiling
+    weights: Weights
+    bias: I32  # (output channels,)
+    requantize: Requantize
+    input_zero_point: int
+    weight_zero_point: int = 0
+    part: Hashable = 0  # tells jobs of one layer apart that have other weights or parameters
+
+
+def emit(job: MatrixJob, tile: int = 0) -> int:
+    """Append the units of all tiles, numbered from `tile`; the number after the last."""
+    for box, group in _order(job):
+        _tile(job, tile, box, group)
+        tile += 1
+    return tile
+
+
+def facts(job: MatrixJob) -> dict[str, int]:
+    """What the tiling splits."""
+    shape, tiling = job.shape, job.tiling
+    passes = _passes(job, (0, shape.in_blocks))
+    return {
+        "row_splits": -(-shape.rows.out // tiling.rows),
+        "col_splits": -(-shape.cols.out // tiling.cols),
+        "out_channel_splits": -(-shape.out_blocks // tiling.out_blocks),
+        "in_channel_splits": len({p.in_blocks for p in passes}),
+        "kernel_splits": len({(p.kernel_rows, p.kernel_cols) for p in passes}),
+    }
+
+
+def _order(job: MatrixJob) -> Iterator[tuple[Box, Span]]:
+    """Output tiles in the order of the tiling: boxes without blocks, and output block groups."""
+    shape, tiling = job.shape, job.tiling
+    boxes = [
+        Box(image, rows, cols, (0, 1))
+        for image in range(shape.images)
+        for rows in spans(shape.rows.out, tiling.rows)
+        for cols in spans(shape.cols.out, tiling.cols)
+    ]
+    groups = spans(shape.out_blocks, tiling.out_blocks)
+    if tiling.blocks_outer:
+        yield from ((box, group) for group in groups for box in boxes)
+    else:
+        yield from ((box, group) for box in boxes for group in groups)
+
+
+def _passes(job: MatrixJob, group: Span) -> list[Pass]:
+    kernel_h, kernel_w = job.tiling.kernel
+    blocks = [group] if job.shape.depthwise else spans(job.shape.in_blocks, job.tiling.in_blocks)
+    return [
+        Pass(rows, cols, b)
+        for rows in spans(job.shape.kernel[0], kernel_h)
+        for cols in spans(job.shape.kernel[1], kernel_w)
+        for b in blocks
+    ]
+
+
+def _tile(job: MatrixJob, tile: int, box: Box, group: Span) -> None:
+    """Units of one output tile: a unit a pass; the last one drains and stores."""
+    builder = job.builder
+    out = Box(box.image, box.rows, box.cols, group)
+    bank, _ = builder.acc.take(None)
+    passes = _passes(job, group)
+    for number, p in enumerate(passes):
+        unit = Unit(job.index)
+        source_box, block0, base = _input(job, unit, tile, box, p)
+        values = {"acc_bank": bank, "accumulate": int(number > 0)}
+        values |= job.weights.load(job, unit, tile, p, out)
+        unit.compute.append(_matrix_step(job, tile, out, p, (source_box, block0, base), values))
+        if number == len(passes) - 1:
+            unit.compute += _drain_and_store(job, unit, tile, out, bank)
+        builder.units.append(unit)
+
+
+def _input(job: MatrixJob, unit: Unit, tile: int, box: Box, p: Pass) -> tuple[Box, int, int]:
+    """The input piece on chip for a pass: its box, the first block used in it, and its base."""
+    shape = job.shape
+    whole = job.tiling.whole_input and not shape.depthwise
+    blocks = (0, shape.in_blocks) if whole else p.in_blocks
+    piece = Box(
+        box.image,
+        shape.rows.needs(box.rows, p.kernel_rows),
+        shape.cols.needs(box.cols, p.kernel_cols),
+        blocks,
+    )
+    base, missing = job.builder.inputs.take((job.index, job.source, piece))
+    if missing:
+        config = job.builder.config
+        unit.inputs.append(load_box(config, job.source, piece, base, job.index, tile))
+    return piece, p.in_blocks[0] - blocks[0], base
+
+
+def _matrix_step(
+    job: MatrixJob,
+    tile: int,
+    out: Box,
+    p: Pass,
+    source: tuple[Box, int, int],
+    values: dict[str, int],
+) -> Step:
+    """`conv` or `dwconv` of one pass; `values` say where weights and accumulators lie."""
+    shape, lanes = job.shape, job.builder.config.lanes
+    piece, block0, base = source
+    height, width, blocks = out.shape
+    values |= {
+        "in_base": base + block0,
+        "in_h": piece.shape[0],
+        "in_w": piece.shape[1],
+        **dense("in", piece.shape),
+        "origin_h": shape.rows.origin(out.rows, p.kernel_rows, piece.rows[0]),
+        "origin_w": shape.cols.origin(out.cols, p.kernel_cols, piece.cols[0]),
+        "stride_h": step(shape.rows.stride),
+        "stride_w": step(shape.cols.stride),
+        "dilation_h": step(shape.rows.dilation),
+        "dilation_w": step(shape.cols.dilation),
+        "kernel_h": p.kernel_rows[1] - p.kernel_rows[0],
+        "out_h": height,
+        "out_w": width,
+        "input_zero_point": job.input_zero_point,
+        "weight_zero_point": job.weight_zero_point,
+    }
+    out_tail = tail(job.target.channels, out.blocks, lanes)
+    if shape.depthwise:
+        values |= {"blocks": blocks, "tail": out_tail}
+    else:
+        values |= {
+            "kernel_w": p.kernel_cols[1] - p.kernel_cols[0],
+            "in_blocks": p.in_blocks[1] - p.in_blocks[0],
+            "out_blocks": blocks,
+            "in_tail": tail(job.source.channels, p.in_blocks, lanes),
+            "out_tail": out_tail,
+        }
+    name = "dwconv" if shape.depthwise else "conv"
+    return make_step(job.builder.config, name, values, job.index, tile)
+
+
+def _drain_and_store(job: MatrixJob, unit: Unit, tile: int, out: Box, bank: int) -> list[Step]:
+    builder, requantize = job.builder, job.requantize
+    config = builder.config
+    chunk = parameter_rows(job.bias, requantize, out.blocks, config.lanes, job.name)
+    par_base = builder.load_params((job.index, job.part, out.blocks), chunk, unit, tile)
+    dst_base, _ = builder.outputs.take(None)
+    height, width, blocks = out.shape
+    values = {
+        "acc_bank": bank,
+        "out_h": height,
+        "out_w": width,
+        "blocks": blocks,
+        "tail": tail(job.target.channels, out.blocks, config.lanes),
+        "dst_base": dst_base,
+        **dense("dst", out.shape),
+        "par_base": par_base,
+        "par_stride": row_count(requantize) if blocks > 1 else 0,
+        **end_values(requantize),
+    }
+    drain = make_step(config, "drain", values, job.index, tile)
+    return [drain, store_box(config, job.target, out, dst_base, job.index, tile)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantWeights:
+    """Weights known to the compiler, laid out in the order in which their instruction reads."""
+
+    weight: I8  # (out_channels, kernel_h, kernel_w, in_channels), or (c, kernel_h, kernel_w, 1)
+
+    def load(self, job: MatrixJob, unit: Unit, tile: int, p: Pass, out: Box) -> dict[str, int]:
+        """One load from the constants."""
+        fields: dict[str, int] = {}
+        if job.shape.depthwise:
+            chunk, fields = self._depthwise(job, p, out)
+        else:
+            chunk = self._tiles(job, p, out)
+        key = (job.index, job.part, p, out.blocks, fields.get("wide"))
+        base, missing = job.builder.weights.take(key)
+        if missing:
+            unit.weights.append(job.builder.load_constant(chunk, 1, base, job.index, tile))
+        return {**fields, "wgt_base": base}
+
+    def _tiles(self, job: MatrixJob, p: Pass, out: Box) -> bytes:
+        """Rows are input lanes, bytes output lanes; missing channels are the zero point."""
+        lanes = job.builder.config.lanes
+        (h0, h1), (w0, w1) = p.kernel_rows, p.kernel_cols
+        first, last = out.blocks[0] * lanes, out.blocks[1] * lanes
+        i0, i1 = p.in_blocks[0] * lanes, p.in_blocks[1] * lanes
+        part = self.weight[first:last, h0:h1, w0:w1, i0:i1]
+        shape = (last - first, h1 - h0, w1 - w0, i1 - i0)
+        rows = np.full(shape, job.weight_zero_point, np.int8)
+        rows[: part.shape[0], :, :, : part.shape[3]] = part
+        blocked = rows.reshape(-1, lanes, h1 - h0, w1 - w0, (i1 - i0) // lanes, lanes)
+        # (out block, out lane, kh, kw, in block, in lane) → rows are input lanes
+        return blocked.transpose(0, 2, 3, 4, 5, 1).tobytes()
+
+    def _depthwise(self, job: MatrixJob, p: Pass, out: Box) -> tuple[bytes, dict[str, int]]:
+        """Groups of three rows a tap or three taps, whichever streams fewer columns."""
+        lanes, fill, axis = job.builder.config.lanes, job.weight_zero_point, job.shape.cols
+        (h0, h1), (w0, w1) = p.kernel_rows, p.kernel_cols
+        part = self.weight[out.blocks[0] * lanes : out.blocks[1] * lanes, h0:h1, w0:w1]
+        channels, kernel_h, kernel_w = out.shape[2] * lanes, h1 - h0, w1 - w0
+        wide_columns = -(-kernel_w // 3) * ((out.shape[1] - 1) * axis.stride + 3)
+        wide = axis.dilation == 1 and wide_columns < kernel_w * out.shape[1]
+        taps = DEPTHWISE_TAPS if wide else 1
+        groups = -(-kernel_w // taps)
+        rows = np.full((channels, kernel_h, groups, DEPTHWISE_TAPS), fill, np.int8)
+        padded = np.full((part.shape[0], kernel_h, groups * taps), fill, np.int8)
+        padded[:, :, :kernel_w] = part[..., 0]
+        rows[: part.shape[0], :, :, :taps] = padded.reshape(part.shape[0], kernel_h, groups, taps)
+        blocked = rows.reshape(-1, lanes, kernel_h, groups, DEPTHWISE_TAPS)
+        chunk = blocked.transpose(0, 2, 3, 4, 1).tobytes()
+        return chunk, {"groups_w": groups, "wide": int(wide)}

@@ -1,0 +1,277 @@
+"""Pooling: windows in the vector engine, or long sums through the depthwise datapath.
+
+A sum whose window exceeds the input buffer becomes a depthwise convolution with weights of 1, whose
+passes accumulate; a maximum has no such way and is refused. Where a sum is divided by the number of
+elements inside the input, the output is cut into regions of one number each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from accelsim.artifacts import Layer, Pool2d, Requantize, TensorExtent
+from accelsim.errors import ModelError
+from accelsim.schedule.build import Builder, Unit
+from accelsim.schedule.conv_tiling import ConvShape, choose
+from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, check_padding, largest_tile, step
+from accelsim.schedule.matrix import ConstantWeights, MatrixJob, emit
+from accelsim.schedule.operators import Operator
+from accelsim.schedule.parameters import end_values, parameter_rows, row_count, shared_rows
+from accelsim.schedule.step import make_step
+from accelsim.schedule.view import (
+    Box,
+    Span,
+    View,
+    dense,
+    load_box,
+    spans,
+    store_box,
+    tail,
+    tensor_view,
+)
+from accelsim.schedule.window import Axis, tile_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A rectangle of the output whose windows are requantized alike."""
+
+    rows: Axis
+    cols: Axis
+    target: View
+    requantize: Requantize | None
+    number: int
+
+
+def schedule_pool(
+    builder: Builder, index: int, layer: Layer, tensors: dict[str, TensorExtent]
+) -> dict[str, int]:
+    """Append the units of one pooling layer; returns its facts."""
+    pool = layer.compute
+    assert isinstance(pool, Pool2d)
+    lanes = builder.config.lanes
+    source = tensor_view(tensors[layer.inputs[0]], lanes)
+    target = tensor_view(tensors[layer.output], lanes)
+    rows = Axis(source.shape[1], target.shape[1], pool.stride[0], 1, pool.padding[0])
+    cols = Axis(source.shape[2], target.shape[2], pool.stride[1], 1, pool.padding[1])
+    check_padding(layer.name, (rows, cols), pool.kernel)
+    tiles, regions = 0, _regions(layer.name, pool, rows, cols, target)
+    for region in regions:
+        tiling = _choose(builder, pool, region)
+        if tiling is not None:
+            tiles = _windows(builder, index, tiles, layer, pool, source, region, tiling)
+        elif pool.kind == "sum":
+            tiles = emit(_as_depthwise(builder, index, layer.name, pool, source, region), tiles)
+        else:
+            raise ModelError(
+                f"layer {layer.name}: a pooling window of {pool.kernel[0]}×{pool.kernel[1]} "
+                f"exceeds {_limit(builder, pool)}"
+            )
+    return {
+        "tiles": tiles,
+        "regions": len(regions),
+        "row_splits": int(tiles > len(regions) * target.shape[0]) + 1,
+        "padded": int(any(pool.padding)),
+        "pad_zero_point": pool.input_zero_point,
+    }
+
+
+def _limit(builder: Builder, pool: Pool2d) -> str:
+    if max(pool.kernel) > MAX_KERNEL:
+        return f"{MAX_KERNEL}×{MAX_KERNEL}, the largest window of the NPU"
+    return f"the input buffer of configuration {builder.config.name}; enlarge act_bank_rows"
+
+
+def _regions(name: str, pool: Pool2d, rows: Axis, cols: Axis, target: View) -> list[Region]:
+    """The whole output, or rectangles with one number of inside elements each."""
+    if not pool.by_count:
+        return [Region(rows, cols, target, pool.requantize, 0)]
+    known = dict(pool.by_count)
+    result: list[Region] = []
+    for h_count, h in _counts(rows, pool.kernel[0]):
+        for w_count, w in _counts(cols, pool.kernel[1]):
+            count = h_count * w_count
+            # An empty window sums to 0, and 0 times any multiplier is 0.
+            requantize = known.get(count) if count else pool.by_count[0][1]
+            if requantize is None:
+                raise ModelError(
+                    f"layer {name}: windows of {count} elements occur, but no requantization for "
+                    "them is given"
+                )
+            part = target.part(h, w)
+            result.append(
+                Region(_shifted(rows, h), _shifted(cols, w), part, requantize, len(result))
+            )
+    return result
+
+
+def _counts(axis: Axis, kernel: int) -> list[tuple[int, Span]]:
+    """Output ranges of one axis with the number of taps inside the input."""
+
+    def inside(output: int) -> int:
+        first = output * axis.stride - axis.pad
+        return max(0, min(first + kernel, axis.size) - max(first, 0))
+
+    runs = [(count, len(list(run))) for count, run in groupby(map(inside, range(axis.out)))]
+    ends = np.cumsum([length for _, length in runs]).tolist()
+    return [(count, (end - length, end)) for (count, length), end in zip(runs, ends, strict=True)]
+
+
+def _shifted(axis: Axis, outputs: Span) -> Axis:
+    """The axis of a range of the outputs."""
+    return replace(axis, out=outputs[1] - outputs[0], pad=axis.pad - outputs[0] * axis.stride)
+
+
+def _shared(requantize: Requantize) -> bool:
+    """Whether one multiplier serves all channels, so that all blocks share parameter rows."""
+    return requantize.multiplier.size == 1
+
+
+def _choose(builder: Builder, pool: Pool2d, region: Region) -> tuple[int, int, int] | None:
+    """Rows, columns and blocks of a tile: as many blocks, then columns, then rows as fit."""
+    rows, cols, requantize = region.rows, region.cols, region.requantize
+    if max(pool.kernel) > MAX_KERNEL:
+        return None
+    most = MAX_COUNT
+    if requantize is not None and not _shared(requantize):
+        most = min(most, builder.params.size // row_count(requantize))
+    for blocks in tile_sizes(region.target.blocks):
+        if blocks > most:
+            continue
+        for w in tile_sizes(cols.out):
+            in_w = cols.longest(w, pool.kernel[1])
+            for h in tile_sizes(rows.out):
+                in_h = rows.longest(h, pool.kernel[0])
+                if (
+                    in_h * in_w * blocks <= builder.inputs.size
+                    and h * w * blocks <= builder.outputs.size
+                    and max(in_h, in_w) <= MAX_COUNT
+                    and h <= largest_tile(rows)
+                    and w <= largest_tile(cols)
+                ):
+                    return h, w, blocks
+    return None
+
+
+def _as_depthwise(
+    builder: Builder, index: int, name: str, pool: Pool2d, source: View, region: Region
+) -> MatrixJob:
+    assert region.requantize is not None
+    channels = region.target.channels
+    shape = ConvShape(
+        source.shape[0],
+        region.rows,
+        region.cols,
+        pool.kernel,
+        source.blocks,
+        region.target.blocks,
+        depthwise=True,
+        par_rows=row_count(region.requantize),
+    )
+    return MatrixJob(
+        builder,
+        index,
+        name,
+        source,
+        region.target,
+        shape,
+        choose(shape, builder.config, name),
+        ConstantWeights(np.ones((channels, *pool.kernel, 1), np.int8)),
+        np.zeros(channels, np.int32),
+        region.requantize,
+        pool.input_zero_point,
+        part=region.number,
+    )
+
+
+def _windows(
+    builder: Builder,
+    index: int,
+    tile: int,
+    layer: Layer,
+    pool: Pool2d,
+    source: View,
+    region: Region,
+    tiling: tuple[int, int, int],
+) -> int:
+    """Units of all tiles of a region in the vector engine; the number after the last tile."""
+    for image in range(source.shape[0]):
+        for r in spans(region.rows.out, tiling[0]):
+            for c in spans(region.cols.out, tiling[1]):
+                for b in spans(region.target.blocks, tiling[2]):
+                    box = Box(image, r, c, b)
+                    _tile(builder, index, tile, layer.name, pool, source, region, box)
+                    tile += 1
+    return tile
+
+
+def _tile(
+    builder: Builder,
+    index: int,
+    tile: int,
+    name: str,
+    pool: Pool2d,
+    source: View,
+    region: Region,
+    box: Box,
+) -> None:
+    config, rows, cols = builder.config, region.rows, region.cols
+    unit = Unit(index)
+    kernel = ((0, pool.kernel[0]), (0, pool.kernel[1]))
+    piece = Box(
+        box.image, rows.needs(box.rows, kernel[0]), cols.needs(box.cols, kernel[1]), box.blocks
+    )
+    base, _ = builder.inputs.take(None)
+    unit.inputs.append(load_box(config, source, piece, base, index, tile))
+    dst_base, _ = builder.outputs.take(None)
+    height, width, blocks = box.shape
+    values = {
+        "in_base": base,
+        "in_h": piece.shape[0],
+        "in_w": piece.shape[1],
+        **dense("in", piece.shape),
+        "origin_h": rows.origin(box.rows, kernel[0], piece.rows[0]),
+        "origin_w": cols.origin(box.cols, kernel[1], piece.cols[0]),
+        "stride_h": step(pool.stride[0]),
+        "stride_w": step(pool.stride[1]),
+        "kernel_h": pool.kernel[0],
+        "kernel_w": pool.kernel[1],
+        "out_h": height,
+        "out_w": width,
+        "blocks": blocks,
+        "tail": tail(region.target.channels, box.blocks, config.lanes),
+        "dst_base": dst_base,
+        **dense("dst", box.shape),
+    }
+    if region.requantize is None:
+        values |= {"clamp_min": pool.clamp_min, "clamp_max": pool.clamp_max}
+    else:
+        values |= {"sum": 1, "input_zero_point": pool.input_zero_point}
+        values |= _end(builder, unit, tile, name, region, box)
+    unit.compute.append(make_step(config, "pool", values, index, tile))
+    unit.compute.append(store_box(config, region.target, box, dst_base, index, tile))
+    builder.units.append(unit)
+
+
+def _end(
+    builder: Builder, unit: Unit, tile: int, name: str, region: Region, box: Box
+) -> dict[str, int]:
+    """Load the parameter rows of a sum if need be; fields that name them."""
+    requantize, lanes = region.requantize, builder.config.lanes
+    assert requantize is not None
+    if _shared(requantize):
+        key: tuple[object, ...] = (unit.layer, region.number)
+        chunk, stride = shared_rows(requantize, lanes, name), 0
+    else:
+        zeros = np.zeros(region.target.channels, np.int32)
+        key = (unit.layer, region.number, box.blocks)
+        chunk = parameter_rows(zeros, requantize, box.blocks, lanes, name)
+        stride = row_count(requantize) if box.shape[2] > 1 else 0
+    par_base = builder.load_params(key, chunk, unit, tile)
+    return {"par_base": par_base, "par_stride": stride, **end_values(requantize)}
+
+
+OPERATORS = (Operator(Pool2d, schedule_pool),)

@@ -1,0 +1,123 @@
+"""Operators are found by folder and by registration, asked in a fixed order, and bundled whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+
+from accelsim.errors import InputError
+from accelsim.legalize import Operator, legalize_module, register
+from accelsim.legalize.form import operator_name
+from accelsim.legalize.integer_op import Rejection
+from accelsim.legalize.operators import operator_named, operators, operators_at
+from accelsim.partition import partition, regions_of
+from tests.legalize.team import CONCAT, RAISED, Raised, SideBySide, network, registered
+
+
+def run(module: Any, *inputs: np.ndarray) -> np.ndarray:
+    """What a module gives on TVM's own CPU code."""
+    machine = relax.VirtualMachine(relax.build(module, target="llvm"), tvm.cpu())
+    return np.asarray(machine["main"](*map(tvm.runtime.tensor, inputs)).numpy())
+
+
+def reals(count: int) -> list[np.ndarray]:
+    """Inputs of `network` on its levels, some beyond int8."""
+    generator = np.random.default_rng(count)
+    levels = [generator.integers(-150, 150, (1, 3, 2, 2)) for _ in range(count)]
+    return [level.astype(np.float32) * np.float32(0.5) for level in levels]
+
+
+def test_every_operator_is_found_with_names_of_its_own() -> None:
+    names = [op for operator in operators() for op in operator.ops]
+    assert len(names) == len(set(names))
+    assert {"conv2d", "depthwise_conv2d", "linear", "add", "max_pool2d", "avg_pool2d"} <= {*names}
+    assert {"requantize", "clip", "reshape"} <= {*names}
+
+
+def test_callee_names_are_told_apart_from_other_functions() -> None:
+    assert operator_name("accelsim_conv2d") == operator_name("accelsim_conv2d12") == "conv2d"
+    assert operator_name("accelsim_add_3") == "add"
+    for other in ("accelsim_unknown", "conv2d", "quantize_to_int8", "accelsim_conv2d_fused"):
+        assert operator_name(other) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ops": ("add",)}, "'add' exists already"),
+        ({"ops": ("shift8",)}, "'shift8' must be letters"),
+        ({"ops": ("a-b",)}, "'a-b' must be letters"),
+        ({"ops": ("",)}, "'' must be letters"),
+        ({"ops": ()}, "at least one name"),
+        ({"starts": ()}, "at least one name"),
+    ],
+)
+def test_unusable_names_are_refused(changes: dict[str, Any], message: str) -> None:
+    with registered(), pytest.raises(InputError, match=message):
+        register(replace(CONCAT, **changes))
+
+
+def test_operator_is_not_registered_twice() -> None:
+    with registered(CONCAT), pytest.raises(InputError, match="'side_by_side' exists already"):
+        register(CONCAT)
+    assert operator_named("side_by_side") is None
+
+
+@pytest.mark.parametrize("inputs", [2, 3, 5])
+def test_registered_operator_with_any_number_of_inputs_is_one_layer(inputs: int) -> None:
+    with registered(CONCAT):
+        legalized = legalize_module(network(inputs))
+        (region,) = regions_of(partition(legalized).merged, legalized.layers, {})
+        (layer,) = region.layers
+        assert layer.op == "side_by_side"
+        assert layer.compute == SideBySide(tuple(range(0, 3 * inputs, 3)))
+        assert layer.inputs == region.inputs and len(set(layer.inputs)) == inputs
+        assert region.tensors[layer.output].shape == (1, 2, 2, 3 * inputs)
+        values = reals(inputs)
+        result = run(legalized.module, *values)
+    clipped = [np.clip(value, -66, 61.5) for value in values]
+    np.testing.assert_array_equal(result, np.concatenate(clipped, 1))
+
+
+def test_constant_operand_travels_with_the_operator() -> None:
+    constant = np.int8([-9, 4, 40])
+    with registered(RAISED):
+        legalized = legalize_module(network(1, constant))
+        (region,) = regions_of(partition(legalized).merged, legalized.layers, {})
+        compute = region.layers[0].compute
+        assert isinstance(compute, Raised)
+        np.testing.assert_array_equal(compute.constant, [-13, 0, 36])
+        (x,) = reals(1)
+        result = run(legalized.module, x)
+    raised = np.clip(x, -66, 61.5) + (constant - 4).reshape(1, 3, 1, 1) * np.float32(0.5)
+    np.testing.assert_array_equal(result, np.clip(raised, -66, 61.5))
+
+
+def test_calls_of_different_lengths_are_all_matched() -> None:
+    with registered(CONCAT, RAISED):
+        legalized = legalize_module(network(4, np.arange(12).astype(np.int8)))
+        (region,) = regions_of(partition(legalized).merged, legalized.layers, {})
+    assert [layer.op for layer in region.layers] == ["side_by_side", "raised"]
+
+
+def test_registered_operators_are_asked_first_and_rejections_yield() -> None:
+    def refuse(frame: Any, node: Any) -> Rejection:
+        return Rejection("of a whim")
+
+    whim = Operator(("whim",), ("relax.add", "relax.concat"), None, refuse, RAISED.expression)
+    with registered(whim, CONCAT):
+        assert operators_at("relax.add")[0] is whim
+        legalized = legalize_module(network(2, np.arange(6).astype(np.int8)))
+    left = {op.op: op.reason for op in legalized.host_ops if not op.boundary}
+    assert left == {"add": "of a whim"}
+
+
+def test_island_that_no_operator_knows_names_what_is_in_the_way() -> None:
+    legalized = legalize_module(network(2))
+    left = {op.op: op.reason for op in legalized.host_ops if not op.boundary}
+    assert left == {"concat": "concat has no integer form on the NPU"}

@@ -1,0 +1,200 @@
+"""Which axis of each quantized tensor is its channels: the one that goes into the NPU's lanes.
+
+What comes in: a QDQ module. What goes out: an axis by the name of each quantized tensor, and how a
+shape and an array turn into (n, h, w, c). Compiler and reference both read it, since they exchange
+tensors in that order; it is no arithmetic. It must not know the hardware.
+
+Tensors that operators join element by element share their axis. Operators then ask for one:
+convolutions, windows and resizes for axis 1, matrix products, layer normalization and softmax over
+the last axis for the last. Where nobody asks, a tensor follows the one that it is reshaped or
+transposed from; else axis 1 for four axes and the last for fewer. The first to ask wins; an
+operator whose wish is not met stays on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+
+from accelsim.quantize.spans import span_name
+
+Shape = tuple[int, ...]
+
+_SECOND = {
+    *("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv1d_transpose"),
+    *("relax.nn.conv2d_transpose", "relax.nn.max_pool1d", "relax.nn.max_pool2d"),
+    *("relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.nn.adaptive_avg_pool1d"),
+    *("relax.nn.adaptive_avg_pool2d", "relax.nn.adaptive_max_pool2d", "relax.image.resize2d"),
+    *("relax.nn.batch_norm", "relax.nn.pixel_shuffle", "relax.nn.prelu"),
+}
+_LAST = {"relax.matmul", "relax.nn.layer_norm", "relax.nn.rms_norm"}
+_MOVES = {"relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"}
+_APART = _MOVES | {"relax.permute_dims", "relax.mean", "relax.sum", "relax.max", "relax.min"}
+
+
+def channel_axes(module: Any) -> dict[str, int]:
+    """Channel axis of every quantized tensor of `main`, by the name on its quantize's span."""
+    function = module["main"]
+    classes = _Classes()
+    values = dict(_calls(function))
+    for variable, call in values.items():
+        _join(classes, variable, call)
+    for parameter in function.params:
+        classes.settle(parameter, None)
+    for variable, call in values.items():
+        classes.settle(variable, _followed(classes, variable, call))
+    found: dict[str, int] = {}
+    for variable, call in values.items():
+        name = span_name(call)
+        quantizes = _operator(call) == "relax.quantize"
+        if quantizes and name is not None and _rank(variable):
+            found.setdefault(name, classes.axis(variable))
+    return found
+
+
+def nhwc_shape(shape: Shape, axis: int) -> tuple[int, int, int, int]:
+    """(n, h, w, c) of a shape whose channels are `axis`; one axis is (1, 1, 1, c).
+
+    Beyond four axes, which the host alone has, all between the first and the channels count as w.
+    """
+    order = _order(len(shape), axis)
+    moved = [shape[index] for index in order]
+    if len(moved) < 2:
+        return (1, 1, 1, moved[0] if moved else 1)
+    if len(moved) == 4:
+        return (moved[0], moved[1], moved[2], moved[3])
+    return (moved[0], 1, int(np.prod(moved[1:-1], dtype=np.int64)), moved[-1])
+
+
+def to_nhwc(values: NDArray[Any], axis: int) -> NDArray[Any]:
+    """An array of a graph's layout as (n, h, w, c), contiguous."""
+    turned = values.transpose(_order(values.ndim, axis))
+    return np.ascontiguousarray(turned.reshape(nhwc_shape(values.shape, axis)))
+
+
+def from_nhwc(values: NDArray[Any], shape: Shape, axis: int) -> NDArray[Any]:
+    """The inverse of `to_nhwc` for the graph's `shape`."""
+    order = _order(len(shape), axis)
+    turned = values.reshape([shape[index] for index in order])
+    return np.ascontiguousarray(turned.transpose(np.argsort(order))).reshape(shape)
+
+
+def _order(rank: int, axis: int) -> list[int]:
+    """Axes of a graph's tensor in the order n, …, c."""
+    return [index for index in range(rank) if index != axis % rank] + [axis % rank] if rank else []
+
+
+class _Classes:
+    """Tensors that share their channel axis, and the axis of each class once it is known."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Any, Any] = {}
+        self._axis: dict[Any, int] = {}
+
+    def root(self, variable: Any) -> Any:
+        """One tensor that stands for the class."""
+        while self._parent.get(variable, variable) is not variable:
+            variable = self._parent[variable]
+        return variable
+
+    def join(self, one: Any, other: Any) -> None:
+        """Make two tensors of equal rank share their axis, unless both have asked differently."""
+        a, b = self.root(one), self.root(other)
+        if a is b or _rank(one) != _rank(other):
+            return
+        if a in self._axis and b in self._axis and self._axis[a] != self._axis[b]:
+            return
+        self._parent[b] = a
+        if b in self._axis:
+            self._axis[a] = self._axis.pop(b)
+
+    def ask(self, variable: Any, axis: int) -> None:
+        """The first wish counts."""
+        if _rank(variable) > 1:
+            self._axis.setdefault(self.root(variable), axis % _rank(variable))
+
+    def settle(self, variable: Any, axis: int | None) -> None:
+        """Give a class that nobody asked for an axis."""
+        rank = _rank(variable)
+        if rank and (axis is not None or self.root(variable) not in self._axis):
+            default = 1 if rank == 4 else rank - 1
+            self._axis.setdefault(self.root(variable), default if axis is None else axis)
+
+    def axis(self, variable: Any) -> int:
+        """The channel axis of a settled tensor."""
+        return self._axis.get(self.root(variable), _rank(variable) - 1)
+
+
+def _join(classes: _Classes, variable: Any, call: Any) -> None:
+    """What one operator says of its operands and its result."""
+    operator = _operator(call)
+    inputs = list(_tensors(call))
+    if operator in _SECOND:
+        for tensor in (*inputs[:1], variable):
+            classes.ask(tensor, 1)
+    elif operator in _LAST:
+        for tensor in (*inputs[: 2 if operator == "relax.matmul" else 1], variable):
+            classes.ask(tensor, -1)
+    elif operator in ("relax.nn.softmax", "relax.nn.log_softmax"):
+        axis = int(call.attrs.axis) % max(_rank(variable), 1)
+        if axis in (1, _rank(variable) - 1):
+            classes.ask(variable, axis)
+    if operator not in _APART and operator not in _LAST and operator not in _SECOND:
+        for tensor in inputs:
+            classes.join(variable, tensor)
+
+
+def _followed(classes: _Classes, variable: Any, call: Any) -> int | None:
+    """The axis that a reshaped, transposed or reduced tensor takes from its source, if any."""
+    operator, rank = _operator(call), _rank(variable)
+    inputs = list(_tensors(call))
+    if operator not in _APART or not inputs or not rank:
+        return None
+    source = inputs[0]
+    axis, shape, before = classes.axis(source), _shape(variable), _shape(source)
+    if operator == "relax.permute_dims":
+        axes = call.attrs.axes
+        order = [int(a) % rank for a in axes] if axes else list(range(rank))[::-1]
+        place = order.index(axis) if axis in order else -1
+        return place if place in (1, rank - 1) else None
+    for place in (1, rank - 1):
+        same_end = (axis == 1) == (place == 1) or rank == 2 or len(before) == 2
+        if place < rank and same_end and shape[place] == before[axis]:
+            return place
+    return None
+
+
+def _calls(function: Any) -> Iterator[tuple[Any, Any]]:
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            yield binding.var, binding.value
+
+
+def _operator(value: Any) -> str:
+    named = isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.Op)
+    return str(value.op.name) if named else ""
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """Variables that a value reads, tuples looked into."""
+    if isinstance(value, relax.Var):
+        yield value
+    elif isinstance(value, relax.TupleGetItem):
+        yield from _tensors(value.tuple_value)
+    elif isinstance(value, relax.Call | relax.Tuple):
+        for part in value.args if isinstance(value, relax.Call) else value.fields:
+            yield from _tensors(part)
+
+
+def _shape(expression: Any) -> Shape:
+    shape = getattr(getattr(expression, "ty", None), "shape", None)
+    return tuple(int(extent) for extent in shape) if shape is not None else ()
+
+
+def _rank(expression: Any) -> int:
+    return len(_shape(expression))

@@ -12,12 +12,7 @@ import numpy as np
 
 from accelsim.artifacts import I8
 from accelsim.reference.integer import Reference, build_network
-from accelsim.reference.network import Add
-
-QNNPACK_ADD = (
-    "PyTorch's qnnpack adds with 22-bit integer multipliers and rounds ties away from zero; the "
-    "reference rounds each float32 operation half to even"
-)
+from accelsim.reference.operators import HOST, family
 
 
 def torch_cause(
@@ -28,8 +23,10 @@ def torch_cause(
     None where no known cause gives exactly PyTorch's outputs: then it is a defect of one of them.
     """
     layer = reference.network.layer(layer_name)
-    if not isinstance(layer.core, Add):
-        return None
+    causes = {} if layer.family == HOST else family(layer.family).causes
     alone = replace(reference.network, layers=(layer,))
-    fixed_point = build_network(alone, rounding="qnnpack").run_layer(layer_name, inputs)
-    return QNNPACK_ADD if np.array_equal(fixed_point, torch_output) else None
+    for rounding, cause in causes.items():
+        other = build_network(alone, rounding).run_layer(layer_name, inputs)
+        if np.array_equal(other, torch_output):
+            return cause
+    return None

@@ -1,7 +1,7 @@
 """Integer parameters of a layer, derived as PyTorch's qnnpack engine derives them.
 
-What comes in: a `Network` and one of its layers. What goes out: zero points, int32 biases, float32
-multipliers and clamp limits. It must not know TVM, torch or how the compiler derives the same.
+What comes in: a layer's site. What goes out: zero points, int32 biases, multipliers and clamp
+limits. It must not know TVM, torch or how the compiler derives the same.
 
 Every operation is float32, in this order (found by tie-seeking inputs: any other order differs):
 
@@ -16,12 +16,15 @@ The zero point of a limit is the stored one: the sum rounds in float32, and its 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from accelsim.artifacts import F32, I32
+from accelsim.artifacts import F32, I8, I32
 from accelsim.errors import ModelError
-from accelsim.reference.network import Affine, Network, Pool, QuantizedTensor, ReferenceLayer
+from accelsim.reference.network import QuantizedTensor, ReferenceLayer
+from accelsim.reference.scaling import Scaling
+from accelsim.reference.site import Site
 
 _ONE = np.float32(1)
 _INT32_MAX = 2**31 - 1
@@ -51,43 +54,61 @@ def _quantized_limit(limit: float, output: QuantizedTensor) -> int:
     return int(np.clip(level, -(1 << 20), 1 << 20)) - output.offset
 
 
-def affine_parameters(network: Network, layer: ReferenceLayer) -> tuple[I32, F32]:
-    """(bias int32, multiplier float32), one a channel.
+def ends_of(site: Site) -> dict[str, np.ndarray]:
+    """Output zero point and limits as parameters of a kernel, int32 in the int8 domain."""
+    clamp = clamp_of(site.layer, site.output)
+    ends = {"zero_point": clamp.zero_point, "low": clamp.low, "high": clamp.high}
+    return {name: np.array(value, np.int32) for name, value in ends.items()}
+
+
+class Weighted(Protocol):
+    """A product of an activation with weights (out_channels, …), and a float bias."""
+
+    @property
+    def weight(self) -> I8:
+        """Integers."""
+
+    @property
+    def weight_scale(self) -> F32:
+        """(out_channels,)."""
+
+    @property
+    def weight_zero_point(self) -> I32:
+        """(out_channels,)."""
+
+    @property
+    def bias(self) -> F32:
+        """(out_channels,), real."""
+
+
+def affine_parameters(site: Site, core: Weighted) -> tuple[I32, Scaling]:
+    """Bias int32 and scaling, one a channel.
 
     `ModelError` where an accumulator could leave int32 or a multiplier is not positive and normal.
     """
-    core = layer.core
-    assert isinstance(core, Affine)
-    source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
+    source, output = site.inputs[0], site.output
     product = source.scale * core.weight_scale
     multiplier = product * (_ONE / output.scale)
     steps = np.rint(core.bias * (_ONE / product)).astype(np.float64)
     if not np.all(np.abs(steps) <= _INT32_MAX):
-        raise ModelError(f"layer '{layer.name}': a bias does not fit into int32 steps")
+        raise ModelError(f"layer '{site.layer.name}': a bias does not fit into int32 steps")
     bias = steps.astype(np.int32)
-    _check_multiplier(layer.name, multiplier)
-    _check_accumulator(layer.name, core, source, bias)
-    return bias, multiplier
+    checked_multiplier(site, multiplier)
+    _check_accumulator(site.layer.name, core, source, bias)
+    return bias, Scaling("fp32", multiplier)
 
 
-def mean_multiplier(network: Network, layer: ReferenceLayer) -> F32:
-    """(1,) float32: the factor from the sum over a window to output steps."""
-    core = layer.core
-    assert isinstance(core, Pool)
-    source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
-    window = np.float32(core.kernel[0] * core.kernel[1])
-    multiplier = np.asarray([source.scale / (output.scale * window)], dtype=np.float32)
-    _check_multiplier(layer.name, multiplier)
+def checked_multiplier(site: Site, multiplier: F32) -> F32:
+    """The same multipliers. `ModelError` where one is not positive and normal."""
+    tiny = np.finfo(np.float32).tiny
+    if not np.all(np.isfinite(multiplier) & (multiplier >= tiny)):
+        raise ModelError(
+            f"layer '{site.layer.name}': a requantization multiplier is not positive and normal"
+        )
     return multiplier
 
 
-def _check_multiplier(name: str, multiplier: F32) -> None:
-    tiny = np.finfo(np.float32).tiny
-    if not np.all(np.isfinite(multiplier) & (multiplier >= tiny)):
-        raise ModelError(f"layer '{name}': a requantization multiplier is not positive and normal")
-
-
-def _check_accumulator(name: str, core: Affine, source: QuantizedTensor, bias: I32) -> None:
+def _check_accumulator(name: str, core: Weighted, source: QuantizedTensor, bias: I32) -> None:
     """Worst case per channel: every input at the end of its range that hurts most."""
     channels = core.weight.shape[0]
     zero = core.weight_zero_point.astype(np.int64).reshape(channels, 1)

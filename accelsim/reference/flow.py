@@ -1,44 +1,116 @@
-"""Float values between a dequantize and a quantize: what one operator makes of another.
+"""Float values between dequantize and quantize, as the operator modules read them.
 
-What comes in: Relax calls and the values of their operands. What goes out: a `Flow` with at most
-one core operator, or `Unknown`. It must not know layers, names or quantization.
+What comes in: Relax calls and the values of their operands. What goes out: an `Island`, which ends
+in one quantize, and the `Claim` that an operator module makes of it. It must not know what any
+operator computes.
+
+A value is one of
+
+* `Source`: a dequantized activation, perhaps reshaped since;
+* `Weight`: a dequantized integer constant, with its scales;
+* `np.ndarray`: a constant, a number or a shape;
+* `Node`: an operator applied to values, among them a tuple of values where it takes a list;
+* `str`: a float input of the model, by name.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from accelsim.errors import ModelError
-from accelsim.reference.network import Add, Affine, Core, Pool, Shape
-from accelsim.reference.operators import Weight, operator_core
+from accelsim.reference.network import QuantizedTensor, Shape
+
+UNLIMITED = (-math.inf, math.inf)
+RESHAPES = ("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims")
+_CLAMPS = {"relax.nn.relu": (0.0, math.inf), "relax.nn.relu6": (0.0, 6.0)}
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """A float value: one core operator at most, then reshapes and clamps."""
+class Source:
+    """A dequantized activation in the logical shape in which its user sees it."""
 
-    sources: tuple[str, ...]
-    source_shapes: tuple[Shape, ...]
+    tensor: QuantizedTensor
     shape: Shape
-    core: Core | None = None
-    limits: tuple[float, float] = (-math.inf, math.inf)
-    core_shape: Shape = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A dequantized integer constant, per tensor or per channel along `axis`."""
+
+    values: np.ndarray
+    scale: np.ndarray  # (1,) or (channels,) float32
+    zero_point: np.ndarray  # like `scale`
+    axis: int
 
     @property
-    def plain(self) -> bool:
-        """Nothing but a reshape since the dequantize."""
-        return self.core is None and self.limits == (-math.inf, math.inf)
+    def shape(self) -> Shape:
+        """Its logical shape."""
+        return tuple(self.values.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """An operator applied to values. An element of several results is a "TupleGetItem"."""
+
+    operator: str  # as Relax names it: "relax.nn.conv2d"
+    operands: tuple[Any, ...]
+    attrs: Any
+    shape: Shape  # () where it has several results
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """A value that no integer layer can be made of: the layer that needs it is the host's."""
+class Ending:
+    """A value without the reshapes and clamps that follow it, and the real limits of these."""
 
-    operator: str
+    value: Any
+    limits: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """What one quantize ends.
+
+    An operator module reads it from its last value backwards: `last` is the value itself,
+    `ending` the same without the reshapes and clamps (ReLU, clip) behind it, which most
+    layers leave to `Claim.limits`. From there it follows `Node.operands` as far as it likes: a
+    chain of any number of operators may be one layer, if the module claims all of it.
+    """
+
+    last: Any
+    ending: Ending
+    output: QuantizedTensor
+    rounding: str
+    code: Callable[[], tuple[Any, list[Any]]]  # float code of `last`, see `reference.host.cut`
+
+    def sources(self) -> tuple[Source, ...]:
+        """Dequantized activations that the island starts from, each once, in reading order."""
+        found: dict[Source, None] = {}
+        for value in walked(self.last):
+            if isinstance(value, Source):
+                found.setdefault(value)
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an operator module recognised an island to be.
+
+    `core` is the module's own dataclass, which only the module reads. `sources` are the inputs in
+    the order in which its kernel takes them, `shape` is the logical shape of what the kernel
+    computes, before reshapes to that of the output. `limits` are real clamp limits afterwards.
+    """
+
+    op: str  # what reports call the layer: "conv2d"
+    core: Any
+    sources: tuple[Source, ...]
+    shape: Shape
+    limits: tuple[float, float] = UNLIMITED
+    macs: int = 0
 
 
 def shape_of(expression: Any) -> Shape:
@@ -50,82 +122,88 @@ def shape_of(expression: Any) -> Shape:
 
 
 def constant_value(expression: Any) -> np.ndarray | None:
-    """A constant as NumPy, or None where the expression is something else."""
+    """A constant, number or shape as NumPy, or None where the expression is something else."""
+    if type(expression).__name__ == "ShapeExpr":
+        return np.asarray([int(extent) for extent in expression.values], np.int64)
     data = getattr(expression, "value", None)
     if data is None:
         return None
     return np.asarray(data.numpy() if hasattr(data, "numpy") else data)
 
 
-def fold(operator: str, call: Any, value: np.ndarray) -> Any:
-    """Shape changes and casts of constants."""
-    if operator == "relax.reshape":
-        return value.reshape(shape_of(call))
-    if operator == "relax.permute_dims":
-        return value.transpose([int(axis) for axis in call.attrs.axes])
-    if operator == "relax.astype":
-        return value.astype(str(call.attrs.dtype))
-    return Unknown(operator)
+def applied(operator: str, call: Any, operands: tuple[Any, ...], shape: Shape) -> Any:
+    """One float operator applied to values; reshapes and moves of constants are done at once."""
+    first = operands[0]
+    if isinstance(first, Source) and operator in RESHAPES:
+        return replace(first, shape=shape)
+    if isinstance(first, Weight) and operator == "relax.permute_dims":
+        return _turned(first, _axes(call, first.values.ndim))
+    if isinstance(first, np.ndarray):
+        if operator in RESHAPES:
+            return first.reshape(shape)
+        if operator == "relax.permute_dims":
+            return first.transpose(_axes(call, first.ndim))
+        if operator == "relax.astype":
+            return first.astype(str(call.attrs.dtype))
+    return Node(operator, operands, call.attrs, shape)
 
 
-def flow_of(operator: str, call: Any, operands: list[Any], shape: Shape) -> Any:
-    """One float operator applied to a flow."""
-    flow = operands[0] if isinstance(operands[0], Flow) else None
-    if operator == "relax.add" and isinstance(operands[0], np.ndarray):
-        return flow_of(operator, call, operands[::-1], shape)
-    if flow is None:
-        return Unknown(operator)
-    if operator in ("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"):
-        if flow.core is None and flow.limits == (-math.inf, math.inf):
-            return replace(flow, shape=shape, source_shapes=(shape,))
-        return replace(flow, shape=shape)
-    if operator in ("relax.nn.relu", "relax.nn.relu6"):
-        return _clamped(flow, 0.0, 6.0 if operator.endswith("6") else math.inf)
-    if operator == "relax.clip":
-        return _clamped(flow, *(float(call.args[index].value) for index in (1, 2)))
-    return _cored(operator, call, operands, shape)
+def _axes(call: Any, rank: int) -> list[int]:
+    given = call.attrs.axes
+    return list(range(rank))[::-1] if given is None else [int(axis) % rank for axis in given]
 
 
-def _clamped(flow: Flow, low: float, high: float) -> Flow:
-    below, above = flow.limits
-    core_shape = flow.core_shape or flow.shape
-    limits = (min(max(below, low), high), max(min(above, high), low))
-    return replace(flow, limits=limits, core_shape=core_shape)
+def _turned(weight: Weight, axes: list[int]) -> Weight:
+    axis = axes.index(weight.axis % weight.values.ndim)
+    return replace(weight, values=weight.values.transpose(axes), axis=axis)
 
 
-def _cored(operator: str, call: Any, operands: list[Any], shape: Shape) -> Any:
-    """The core operator of a layer, or the bias of the one before."""
-    flow = operands[0]
-    if operator == "relax.add" and len(operands) == 2 and isinstance(operands[1], np.ndarray):
-        return _biased(flow, operands[1]) or Unknown(operator)
-    flows = [operand for operand in operands if isinstance(operand, Flow)]
-    if not all(one.plain for one in flows):
-        return Unknown(operator)
-    weight = operands[1] if len(operands) > 1 and isinstance(operands[1], Weight) else None
-    core = operator_core(operator, call, flows[0].shape, shape, weight)
-    if core is None or len(flows) != (2 if isinstance(core, Add) else 1):
-        return Unknown(operator)
-    if isinstance(core, Add) and flows[0].shape != flows[1].shape:
-        return Unknown("relax.add with broadcasting")
-    window_shape = shape
-    if isinstance(core, Pool) and len(shape) == 2:
-        window_shape = (*shape, 1, 1)
-    return Flow(
-        sources=tuple(one.sources[0] for one in flows),
-        source_shapes=tuple(one.shape for one in flows),
-        shape=shape,
-        core=core,
-        core_shape=window_shape,
-    )
+def ending_of(value: Any) -> Ending:
+    """Peel reshapes and clamps off; of two limits the one nearer to the output wins."""
+    low, high = UNLIMITED
+    while isinstance(value, Node) and value.operands:
+        if value.operator in RESHAPES:
+            value = value.operands[0]
+            continue
+        bounds = _clamp(value)
+        if bounds is None:
+            break
+        low, high = (min(max(bound, low), high) for bound in bounds)
+        value = value.operands[0]
+    return Ending(value, (low, high))
 
 
-def _biased(flow: Flow, bias: np.ndarray) -> Flow | None:
-    """The flow with a bias per channel, or None where the constant is not one."""
-    core = flow.core
-    if not isinstance(core, Affine) or np.any(core.bias) or flow.shape != flow.core_shape:
-        return None
-    channels, trailing = core.weight.shape[0], (1,) * (core.weight.ndim - 2)
-    fits = bias.shape in ((channels, *trailing), (1, channels, *trailing))
-    if not fits or flow.limits != (-math.inf, math.inf):
-        return None
-    return replace(flow, core=replace(core, bias=bias.reshape(-1).astype(np.float32)))
+def _clamp(node: Node) -> tuple[float, float] | None:
+    if node.operator == "relax.clip":
+        low, high = node.operands[1:3]
+        return (float(low), float(high))
+    return _CLAMPS.get(node.operator)
+
+
+def walked(value: Any) -> Iterator[Any]:
+    """A value and all that it is made of, each node once, operands after their user."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, tuple):
+            waiting.extend(reversed(one))
+            continue
+        if isinstance(one, Node):
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            waiting.extend(reversed(one.operands))
+        yield one
+
+
+def operator_of(value: Any) -> str:
+    """What to call a float value by: its last operator."""
+    if isinstance(value, Node):
+        inner = value.operator == "TupleGetItem"
+        return operator_of(value.operands[0]) if inner else _short(value.operator)
+    return "requantize" if isinstance(value, Source) else "constant"
+
+
+def _short(operator: str) -> str:
+    return operator.removeprefix("relax.").removeprefix("nn.")

@@ -6,41 +6,45 @@ must not know the legalized form: a mistake made there must not be repeated here
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from accelsim.errors import ModelError
-from accelsim.reference.flow import Flow, Unknown, constant_value, flow_of, fold, shape_of
-from accelsim.reference.host import cut
-from accelsim.reference.network import (
-    Add,
-    Affine,
-    Core,
-    Host,
-    Move,
-    Network,
-    Pool,
-    Prepared,
-    QuantizedTensor,
-    ReferenceLayer,
-    Shape,
+from accelsim.reference.flow import (
+    Claim,
+    Island,
+    Node,
+    Source,
+    Weight,
+    applied,
+    constant_value,
+    ending_of,
+    operator_of,
+    shape_of,
 )
-from accelsim.reference.operators import Weight
+from accelsim.reference.host import cut
+from accelsim.reference.network import Host, Network, Prepared, QuantizedTensor, ReferenceLayer
+from accelsim.reference.operators import HOST, Operator, claim_of
 
 
 class Walk:
     """State of one walk over the bindings of `main`."""
 
     def __init__(
-        self, function: Any, members: Mapping[str, tuple[str, ...]], host: Collection[str]
+        self,
+        function: Any,
+        members: Mapping[str, tuple[str, ...]],
+        host: Collection[str],
+        rounding: str,
     ) -> None:
         self.function = function
         self.members = members
         self.host = host
+        self.rounding = rounding
         self.values: dict[Any, Any] = {}
         self.tensors: dict[str, QuantizedTensor] = {}
         self.variables: dict[str, Any] = {}  # tensor name → the variable that holds it
@@ -49,21 +53,23 @@ class Walk:
         self.prepared: list[Prepared] = []
 
     def value(self, expression: Any) -> Any:
-        """What an operand stands for."""
+        """What an operand stands for, see `reference.flow`."""
         if expression in self.values:
             return self.values[expression]
+        if type(expression).__name__ == "Tuple":
+            return tuple(self.value(item) for item in expression.fields)
         constant = constant_value(expression)
-        return constant if constant is not None else Unknown(type(expression).__name__)
+        return constant if constant is not None else Node(type(expression).__name__, (), None, ())
 
     def bind(self, variable: Any, expression: Any) -> None:
         """Evaluate one binding."""
         kind = type(expression).__name__
-        if kind == "Tuple":
-            result: Any = tuple(self.value(item) for item in expression.fields)
-        elif kind == "TupleGetItem":
-            fields = self.value(expression.tuple_value)
-            known = isinstance(fields, tuple)
-            result = fields[int(expression.index)] if known else Unknown("an element of a tuple")
+        if kind == "TupleGetItem":
+            fields, index = self.value(expression.tuple_value), int(expression.index)
+            if isinstance(fields, tuple):
+                result = fields[index]
+            else:
+                result = Node(kind, (fields, np.asarray(index)), None, shape_of(variable))
         elif kind == "Call":
             result = self.call(variable, expression)
         else:
@@ -73,37 +79,27 @@ class Walk:
     def call(self, variable: Any, call: Any) -> Any:
         """Evaluate one operator."""
         operator = getattr(call.op, "name", "")
-        operands = [self.value(argument) for argument in call.args]
-        if not operands:
-            return Unknown(operator)
+        operands = tuple(self.value(argument) for argument in call.args)
         if operator == "relax.quantize":
             return self.quantize(variable, call, operands)
-        if operator == "relax.dequantize":
-            return self.dequantize(call, operands)
-        if operator == "relax.clip" and isinstance(operands[0], QuantizedTensor):
-            return self.narrow(variable, call, operands[0])
-        if all(isinstance(operand, np.ndarray) for operand in operands[:1]):
-            return fold(operator, call, operands[0])
-        if isinstance(operands[0], Weight):
-            turned = operator == "relax.permute_dims" and operands[0].values.ndim == 2
-            return replace(operands[0], transposed=True) if turned else Unknown(operator)
-        if not hasattr(variable.ty, "shape"):
-            return Unknown(operator)  # several results, as of a split
-        return flow_of(operator, call, operands, shape_of(variable))
-
-    def dequantize(self, call: Any, operands: list[Any]) -> Any:
-        """Of an activation: the start of a flow. Of a constant: a weight."""
-        data, scale, zero_point = operands
-        if isinstance(data, QuantizedTensor):
-            return Flow((data.name,), (data.shape,), data.shape)
-        if isinstance(data, np.ndarray):
+        if operator == "relax.dequantize" and isinstance(operands[0], QuantizedTensor):
+            return Source(operands[0], operands[0].shape)
+        if operator == "relax.dequantize" and isinstance(operands[0], np.ndarray):
+            data, scale, zero_point = operands
             axis = int(call.attrs.axis)
             return Weight(data, np.atleast_1d(scale), np.atleast_1d(zero_point), axis)
-        return Unknown("relax.dequantize")
+        if operator == "relax.clip" and isinstance(operands[0], QuantizedTensor):
+            return self.narrow(variable, call, operands[0])
+        shape = shape_of(variable) if hasattr(variable.ty, "shape") else ()
+        return (
+            applied(operator, call, operands, shape)
+            if operands
+            else Node(operator, (), None, shape)
+        )
 
-    def quantize(self, variable: Any, call: Any, operands: list[Any]) -> QuantizedTensor:
+    def quantize(self, variable: Any, call: Any, operands: tuple[Any, ...]) -> QuantizedTensor:
         """The end of a layer, or the boundary quantize of a model input."""
-        flow, scale, zero_point = operands
+        value, scale, zero_point = operands
         stored = str(call.attrs.out_dtype)
         if stored not in ("int8", "uint8") or np.size(scale) != 1 or np.size(zero_point) != 1:
             raise ModelError(
@@ -120,10 +116,10 @@ class Walk:
         )
         self.tensors[tensor.name] = tensor
         self.variables[tensor.name] = variable
-        if isinstance(flow, str):
-            self.inputs.append((flow, tensor.name))
+        if isinstance(value, str):
+            self.inputs.append((value, tensor.name))
         else:
-            self._end(call.args[0], flow, tensor)
+            self._end(call.args[0], value, tensor)
         return tensor
 
     def cut(self, *results: Any) -> tuple[Any, list[Any]]:
@@ -151,98 +147,63 @@ class Walk:
             unique = f"{name}_{count}"
         return unique
 
-    def _end(self, value: Any, flow: Any, output: QuantizedTensor) -> None:
+    def _end(self, expression: Any, value: Any, output: QuantizedTensor) -> None:
         """Record what ends in a tensor: a layer, or float operators on the model's inputs."""
-        if isinstance(flow, Flow) and output.name not in self.host and self._exact(flow, output):
-            self.layers.append(self._layer(flow, output))
-            return
-        module, sources = self.cut(value)
+        ending = ending_of(value)
+        if output.name not in self.host:
+            code = partial(self.cut, expression)
+            found = claim_of(Island(value, ending, output, self.rounding, code))
+            if found is not None:
+                self.layers.append(self._layer(*found, output))
+                return
+        module, sources = self.cut(expression)
         if sources and all(isinstance(one, QuantizedTensor) for one in sources):
-            self.layers.append(self._host_layer(flow, output, module, sources))
+            self.layers.append(self._host_layer(value, output, module, sources))
         elif sources and all(isinstance(one, str) for one in sources):
             shapes = tuple(shape_of(parameter) for parameter in module["main"].params)
             self.prepared.append(Prepared(output.name, tuple(sources), shapes, module))
         else:
             raise ModelError(
-                f"layer '{output.name}': operator {_operator(flow)} on a constant, or on quantized "
-                "and float tensors together, is not supported by the reference"
+                f"layer '{output.name}': operator {operator_of(value)} on a constant, or on "
+                "quantized and float tensors together, is not supported by the reference"
             )
 
-    def _exact(self, flow: Flow, output: QuantizedTensor) -> bool:
-        """Whether a flow into a tensor has an integer definition."""
-        inputs = [self.tensors[name] for name in flow.sources]
-        maximum = isinstance(flow.core, Pool) and flow.core.kind == "max"
-        known = all(len(one.shape) in (2, 4) for one in (*inputs, output))
-        return known and (not maximum or _same_scale(inputs[0], output))
-
-    def _layer(self, flow: Flow, output: QuantizedTensor) -> ReferenceLayer:
-        inputs = [self.tensors[name] for name in flow.sources]
-        core = flow.core or Move()
-        core_shape = flow.core_shape or flow.source_shapes[0]
-        moved = tuple(t.shape for t in inputs) != flow.source_shapes or flow.shape != core_shape
+    def _layer(self, operator: Operator, claim: Claim, output: QuantizedTensor) -> ReferenceLayer:
+        inputs = [source.tensor for source in claim.sources]
         return ReferenceLayer(
             name=output.name,
-            op=_op_name(core, flow, moved),
+            op=claim.op,
             members=self.members.get(output.name, (output.name,)),
-            inputs=flow.sources,
+            inputs=tuple(tensor.name for tensor in inputs),
             output=output.name,
             input_shapes=tuple(tensor.layout for tensor in inputs),
             output_shape=output.layout,
-            macs=_macs(core, core_shape),
-            core=core,
-            core_shapes=flow.source_shapes,
-            core_output_shape=core_shape,
-            limits=flow.limits,
+            macs=claim.macs,
+            family=operator.name,
+            core=claim.core,
+            core_shapes=tuple(source.shape for source in claim.sources),
+            core_output_shape=claim.shape,
+            limits=claim.limits,
         )
 
     def _host_layer(
-        self, flow: Any, output: QuantizedTensor, module: Any, inputs: list[QuantizedTensor]
+        self, value: Any, output: QuantizedTensor, module: Any, inputs: list[QuantizedTensor]
     ) -> ReferenceLayer:
         """A layer in floats, from the dequantizes of its inputs to its quantize."""
         return ReferenceLayer(
             name=output.name,
-            op=_operator(flow),
+            op=operator_of(value),
             members=self.members.get(output.name, (output.name,)),
             inputs=tuple(tensor.name for tensor in inputs),
             output=output.name,
             input_shapes=tuple(tensor.layout for tensor in inputs),
             output_shape=output.layout,
             macs=0,
+            family=HOST,
             core=Host(module),
             core_shapes=tuple(tensor.shape for tensor in inputs),
             core_output_shape=output.shape,
         )
-
-
-def _same_scale(a: QuantizedTensor, b: QuantizedTensor) -> bool:
-    return a.scale == b.scale and a.zero_point == b.zero_point
-
-
-def _macs(core: Core, output_shape: Shape) -> int:
-    return math.prod(output_shape) * core.weight[0].size if isinstance(core, Affine) else 0
-
-
-def _operator(flow: Any) -> str:
-    """What to call a float value by: its last operator."""
-    if isinstance(flow, Flow):
-        return _op_name(flow.core or Move(), flow, False)
-    operator = flow.operator if isinstance(flow, Unknown) else "constant"
-    return operator.removeprefix("relax.").removeprefix("nn.")
-
-
-def _op_name(core: Core, flow: Flow, moved: bool) -> str:
-    if isinstance(core, Affine):
-        if core.weight.ndim == 2:
-            return "linear"
-        depthwise = core.groups > 1 and core.weight.shape[:2] == (core.groups, 1)
-        return "depthwise_conv2d" if depthwise else "conv2d"
-    if isinstance(core, Add):
-        return "add"
-    if isinstance(core, Pool):
-        return "max_pool2d" if core.kind == "max" else "avg_pool2d"
-    if flow.limits != (-math.inf, math.inf):
-        return "clip"
-    return "reshape" if moved else "requantize"
 
 
 def _span(expression: Any) -> str | None:
@@ -250,9 +211,14 @@ def _span(expression: Any) -> str | None:
     return str(source.name) if source is not None else None
 
 
-def walk(function: Any, members: Mapping[str, tuple[str, ...]], host: Collection[str] = ()) -> Walk:
+def walk(
+    function: Any,
+    members: Mapping[str, tuple[str, ...]],
+    host: Collection[str] = (),
+    rounding: str = "fp32",
+) -> Walk:
     """Evaluate every binding of a QDQ function; layers of `host` are read as floats."""
-    state = Walk(function, members, host)
+    state = Walk(function, members, host, rounding)
     for parameter in function.params:
         state.values[parameter] = str(parameter.name)
     for block in function.body.blocks:
@@ -267,22 +233,22 @@ def layer_members(module: Any) -> dict[str, tuple[str, ...]]:
     return {str(name): tuple(str(one) for one in stored[name]) for name in stored}
 
 
-def read_network(module: Any, host: Collection[str] = ()) -> Network:
-    """The network of a QDQ module's `main`.
+def read_network(module: Any, host: Collection[str] = (), rounding: str = "fp32") -> Network:
+    """The network of a QDQ module's `main`, with its integer definition in a rounding.
 
     Layers named in `host`, and those that no integer definition exists for, are of kind "host".
     `ModelError` names a layer that cannot be computed from quantized tensors.
     """
     function = module["main"]
-    state = walk(function, layer_members(module), host)
+    state = walk(function, layer_members(module), host, rounding)
     result = state.value(function.body.body)
     results = result if isinstance(result, tuple) else (result,)
     outputs, tail = [], False
     for item in results:
         if isinstance(item, QuantizedTensor):
             outputs.append(item.name)
-        elif isinstance(item, Flow) and item.plain and item.source_shapes[0] == item.shape:
-            outputs.append(item.sources[0])
+        elif isinstance(item, Source) and item.shape == item.tensor.shape:
+            outputs.append(item.tensor.name)
         else:
             tail = True
     if not state.layers:

@@ -17,7 +17,6 @@ from tvm import relax
 from accelsim.artifacts import I8, QuantizedModel
 from accelsim.errors import InputError
 from accelsim.reference import host as float_code
-from accelsim.reference.arguments import ROUNDINGS, arguments_of, qnnpack_adds
 from accelsim.reference.boundary import (
     checked_input,
     dequantize_outputs,
@@ -27,8 +26,12 @@ from accelsim.reference.boundary import (
 )
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import read_network
-from accelsim.reference.kernels import Kernel, emit_kernel, kernel_of, parameters_of
-from accelsim.reference.network import Add, Host, Network, ReferenceLayer
+from accelsim.reference.kernels import Key, emit_kernel, key_of, shapes_of
+from accelsim.reference.network import Host, Network, ReferenceLayer
+from accelsim.reference.operators import HOST, family
+from accelsim.reference.site import site_of
+
+ROUNDINGS = ("fp32", "qnnpack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +145,32 @@ def build(
     """
     rounding = quantized.rounding if rounding is None else rounding
     if rounding not in ROUNDINGS:
-        raise InputError(f"add rule '{rounding}' is unknown: choose from {', '.join(ROUNDINGS)}")
-    return build_network(read_network(quantized.qdq, host), rounding, optimization)
+        raise InputError(f"rounding '{rounding}' is unknown: choose from {', '.join(ROUNDINGS)}")
+    return build_network(read_network(quantized.qdq, host, rounding), rounding, optimization)
 
 
 def build_network(network: Network, rounding: str = "fp32", optimization: int = 3) -> Reference:
     """The same from a network already read."""
-    integer = [layer for layer in network.layers if not isinstance(layer.core, Host)]
-    kernels = {layer.name: _kernel(network, layer, rounding) for layer in integer}
     builder = relax.BlockBuilder()
-    for kernel in dict.fromkeys(kernels.values()):
-        emit_kernel(builder, kernel)
+    symbols: dict[Key, str] = {}
+    calls: dict[str, tuple[str, tuple[Any, ...]]] = {}
+    for layer in network.layers:
+        if layer.family == HOST:
+            continue
+        site = site_of(network, layer, rounding)
+        kernel, shapes = family(layer.family).kernel(site), shapes_of(site)
+        key = key_of(kernel, shapes)
+        if key not in symbols:
+            symbols[key] = f"{layer.family}_{len(symbols)}"
+            emit_kernel(builder, symbols[key], kernel, shapes)
+        constants = tuple(
+            tvm.runtime.tensor(np.asarray(value, order="C")) for value in kernel.values.values()
+        )
+        calls[layer.name] = (symbols[key], constants)
     machine = None
-    if kernels:
+    if symbols:
         target = tvm.target.Target({"kind": "llvm", "opt-level": optimization})
         machine = relax.VirtualMachine(tvm.compile(builder.get(), target), tvm.cpu())
-    calls = {
-        layer.name: (kernels[layer.name].symbol, _constants(network, layer, kernels[layer.name]))
-        for layer in integer
-    }
     hosts = {
         layer.name: float_code.machine_of(layer.core.module)
         for layer in network.layers
@@ -169,20 +179,3 @@ def build_network(network: Network, rounding: str = "fp32", optimization: int = 
     prepared = {one.tensor: float_code.machine_of(one.module) for one in network.prepared}
     tail = None if network.tail is None else float_code.machine_of(network.tail)
     return Reference(network, machine, calls, hosts, prepared, tail)
-
-
-def _kernel(network: Network, layer: ReferenceLayer, rounding: str) -> Kernel:
-    source, output = network.tensors[layer.inputs[0]], network.tensors[layer.output]
-    same = source.scale == output.scale and source.zero_point == output.zero_point
-    if rounding == "qnnpack" and isinstance(layer.core, Add):
-        scales = [network.tensors[name].scale for name in layer.inputs]
-        rounding = rounding if qnnpack_adds(scales, output.scale) else "fp32"
-    return kernel_of(layer, output.shape, rounding, same)
-
-
-def _constants(network: Network, layer: ReferenceLayer, kernel: Kernel) -> tuple[Any, ...]:
-    values = arguments_of(network, layer, kernel.kind)
-    return tuple(
-        tvm.runtime.tensor(np.array(values[name], dtype=dtype).reshape(shape))
-        for name, shape, dtype in parameters_of(kernel)
-    )

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from accelsim.artifacts import F32, I8, I32, Shape4
+from accelsim.artifacts import Shape4
 from accelsim.errors import ModelError
 
 Shape = tuple[int, ...]
@@ -59,45 +59,6 @@ class QuantizedTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Affine:
-    """conv2d with OIHW weight, or linear with (out, in) weight; all in the model's own terms."""
-
-    weight: I8
-    weight_scale: F32  # (out_channels,)
-    weight_zero_point: I32  # (out_channels,)
-    bias: F32  # (out_channels,)
-    stride: Pair = (1, 1)
-    padding: Padding = (0, 0, 0, 0)
-    dilation: Pair = (1, 1)
-    groups: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    """Sum of two dequantized tensors of equal shape."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Maximum, or mean over the full window, padding counted as real zero.
-
-    Where the last windows of a maximum hang over the edge (ceil mode), `overhang` rows and columns
-    below and to the right are part of `padding`.
-    """
-
-    kind: str  # "max" or "mean"
-    kernel: Pair
-    stride: Pair
-    padding: Padding
-    overhang: Pair = (0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """No arithmetic of its own: reshape, clamp, or a change of scale."""
-
-
-@dataclass(frozen=True, slots=True)
 class Host:
     """No integer definition: the module's own float code of the layer, see `reference.host`.
 
@@ -107,13 +68,12 @@ class Host:
     module: Any
 
 
-Core = Affine | Add | Pool | Move | Host
-
-
 @dataclass(frozen=True, slots=True)
 class ReferenceLayer:
     """Everything between the dequantizes of its inputs and its quantize.
 
+    `family` names the operator module that knows the layer, and `core` is what it recognised;
+    nothing else looks into it. The family of a `Host` core is "host".
     `core_shapes` are the logical shapes of the inputs as the core operator sees them (after a
     reshape, where there is one). `limits` are real clamp limits (ReLU, ReLU6) before the quantize.
     """
@@ -126,7 +86,8 @@ class ReferenceLayer:
     input_shapes: tuple[Shape4, ...]
     output_shape: Shape4
     macs: int
-    core: Core
+    family: str
+    core: Any
     core_shapes: tuple[Shape, ...]
     core_output_shape: Shape
     limits: tuple[float, float] = (-math.inf, math.inf)

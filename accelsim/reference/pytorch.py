@@ -24,7 +24,7 @@ from accelsim.reference.boundary import from_nhwc, on_levels, quantize_inputs, t
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.network import Network, QuantizedTensor, ReferenceLayer
 from accelsim.reference.selfcheck import check_qnnpack
-from accelsim.reference.torch_layer import has_kernel, run_kernel
+from accelsim.reference.torch_layer import run_kernel, torch_kernel
 from accelsim.reference.torch_tensor import quantized_tensor
 
 _ABSENT = "PyTorch has no single kernel of this form, and the model came without an int8 network"
@@ -52,7 +52,7 @@ class TorchGolden:
         layer = self.network.layer(name)
         if self._network_given:
             return layer.output in self.nodes
-        return has_kernel(self.network, layer, self.quantized.rounding)
+        return torch_kernel(self.network, layer, self.quantized.rounding) is not None
 
     def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
         """Every layer of the whole network, from float inputs by name. Gates nothing.
@@ -114,7 +114,7 @@ class TorchGolden:
     def _run_kernel(self, layer: ReferenceLayer, inputs: tuple[I8, ...]) -> I8:
         try:
             with qnnpack_engine(), torch.no_grad():
-                return run_kernel(self.network, layer, inputs)
+                return run_kernel(self.network, layer, inputs, self.quantized.rounding)
         except RuntimeError as error:
             first = str(error).splitlines()[0]
             raise ToolError(f"PyTorch's kernel of layer '{layer.name}' failed: {first}") from error

@@ -32,7 +32,8 @@ class Goldens:
         the NPU has no integer definition.
         """
         progress("building the integer reference")
-        host = [layer.name for layer in read_network(quantized.qdq).layers if layer.name not in npu]
+        network = read_network(quantized.qdq, rounding=quantized.rounding)
+        host = [layer.name for layer in network.layers if layer.name not in npu]
         reference = build(quantized, host=host)
         for layer in reference.layers:
             if layer.kind == "host" and layer.name in npu:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from accelsim.errors import InputError
-from accelsim.reference.causes import QNNPACK_ADD, torch_cause
+from accelsim.reference.causes import torch_cause
+from accelsim.reference.operators.add import QNNPACK_ADD
 from accelsim.spec import arithmetic
 from tests.reference import qnnpack
 from tests.reference.qdq import op

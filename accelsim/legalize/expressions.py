@@ -16,6 +16,7 @@ from tvm import te, tirx
 from accelsim.artifacts import Shape4
 from accelsim.legalize.integer_op import IntegerOp
 from accelsim.legalize.layout import AXES, nhwc
+from accelsim.legalize.rounding import scaled
 
 Expression = Any
 Element = Callable[[Any, Any, Any, Any], Expression]  # of (n, h, w, c)
@@ -68,23 +69,31 @@ def output(op: IntegerOp, element: Element, name: str = "output") -> Any:
 
 
 def requantized(accumulator: Expression, requantize: Any, channel: Any) -> Expression:
-    """int32 → int8, as the mirrored `Requantize` says, with the multiplier of a channel.
-
-    The zero point is added after the clamp, where every value is exact in float32.
-    """
-    if requantize.mode != "fp32":
-        raise NotImplementedError(f"requantization in mode {requantize.mode}")
-    scaled = tirx.nearbyint(accumulator.astype("float32") * requantize.multiplier(channel))
-    return clamped(scaled, requantize)
+    """int32 → int8, as the mirrored `Requantize` says, with the multiplier of a channel."""
+    multiplier = requantize.multiplier(channel)
+    if requantize.mode == "fp32":
+        return clamped(tirx.nearbyint(accumulator.astype("float32") * multiplier), requantize)
+    steps = scaled(requantize.mode, accumulator, multiplier, requantize.shift(channel))
+    return clamped_integer(steps, requantize)
 
 
 def clamped(value: Expression, end: Any) -> Expression:
-    """A rounded float32 → int8, with zero_point, clamp_min and clamp_max of `end`."""
+    """A rounded float32 → int8, with zero_point, clamp_min and clamp_max of `end`.
+
+    The zero point is added after the clamp, where every value is exact in float32.
+    """
     lowest, highest = (
         (limit - end.zero_point).astype("float32") for limit in (end.clamp_min, end.clamp_max)
     )
     bounded = tirx.max(tirx.min(value, highest), lowest)
     return (bounded.astype("int32") + end.zero_point).astype("int8")
+
+
+def clamped_integer(value: Expression, end: Any) -> Expression:
+    """An integer → int8, with zero_point, clamp_min and clamp_max of `end`."""
+    shifted = value.astype("int64") + end.zero_point.astype("int64")
+    low, high = (limit.astype("int64") for limit in (end.clamp_min, end.clamp_max))
+    return tirx.min(tirx.max(shifted, low), high).astype("int8")
 
 
 def padded(x: Activation, padding: Sequence[int], dtype: str, fill: Any, offset: Any) -> Any:

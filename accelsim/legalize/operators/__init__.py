@@ -4,10 +4,11 @@ To add an operator, add one module to this folder, with a constant `OPERATOR = O
 
 * `ops`: the names that a user sees and that layers carry, such as "conv2d". A name ends in a
   letter, and no other operator has it.
-* `starts`: the Relax operators at which its islands end, last float operator first looked at:
-  "relax.nn.conv2d". An island is what lies between dequantize and quantize; ReLUs and clips before
-  the quantize are taken off already, and are in the frame's limits. An island without any float
-  operator starts at "relax.dequantize", an element of a tuple at "tuple_element".
+* `starts`: the Relax operators at which it starts to read, such as "relax.nn.conv2d": an island is
+  what lies between dequantize and quantize, and is read from its last float operator backwards.
+  ReLUs and clips before the quantize are taken off already, and are in the frame's limits. An
+  island without any float operator starts at "relax.dequantize", an element of a tuple at
+  "tuple_element".
 * `compute`: the dataclass of `accelsim.artifacts.compute` that it makes, or None where it only
   renames elements, the NPU's bytes staying the same.
 * `read(frame, node)`: the island as an `IntegerOp` (by `frame.operator_of`), or a `Rejection` whose

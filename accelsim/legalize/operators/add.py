@@ -8,7 +8,14 @@ import numpy as np
 from tvm import te, tirx
 
 from accelsim.artifacts import Add
-from accelsim.legalize.expressions import Activation, Arguments, clamped, output, output_shape
+from accelsim.legalize.expressions import (
+    Activation,
+    Arguments,
+    clamped,
+    clamped_integer,
+    output,
+    output_shape,
+)
 from accelsim.legalize.frame import Frame, leaf_of, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
@@ -85,9 +92,7 @@ def _fixed(op: IntegerOp, a: Activation, b: Activation, add: Any) -> Any:
         magnitude = tirx.max(value, -value)
         # One bit below the point is kept, then rounded up: the magnitude alone may need 31 bits.
         steps = ((magnitude >> (add.fixed.shift - 1)) + 1) >> 1
-        signed = tirx.if_then_else(value < 0, -steps, steps) + add.zero_point
-        bounded = tirx.max(tirx.min(signed, add.clamp_max), add.clamp_min)
-        return bounded.astype("int8")
+        return clamped_integer(tirx.if_then_else(value < 0, -steps, steps), add)
 
     return output(op, total)
 

@@ -31,7 +31,9 @@ def _run(arguments: Sequence[str]) -> int:
     parser.add_argument("--long", action="store_true", help="all configurations, more cases")
     parser.add_argument("--seed", "--accelsim-seed", type=int, default=1)
     parser.add_argument("--random", type=int, help="random cases an operator (default: 4)")
-    parser.add_argument("--case", action="append", default=[], metavar="NAME")
+    parser.add_argument("--case", action="append", default=[], metavar="NAME", help="or JSON")
+    parser.add_argument("--bug", metavar="NAME", help="plant a bug in the simulator")
+    parser.add_argument("--results", metavar="FILE", help="default: build/ops/results.json")
     parser.add_argument("--stage", action="append", default=[], metavar="NAME")
     parser.add_argument("--list", action="store_true", help="print operators and cases, run none")
     options, rest = parser.parse_known_args(arguments)
@@ -41,14 +43,15 @@ def _run(arguments: Sequence[str]) -> int:
     import pytest
 
     from accelsim.ops import regression
+    from accelsim.ops.operators import known_operators, operator_of
+    from accelsim.ops.outcome import STAGES, Stage
     from accelsim.ops.plugin import OpsPlugin
-    from accelsim.ops.registry import OPERATORS, specs_of
+    from accelsim.ops.results import RESULTS
     from accelsim.ops.session import Selection, Session
-    from accelsim.ops.stages import STAGES, Stage
+    from accelsim.ops.specs import from_json, specs_of
 
     for operator in options.operators:
-        if operator not in OPERATORS:
-            raise InputError(_unknown("operator", operator, list(OPERATORS)))
+        operator_of(operator)
     for stage in options.stage:
         if stage not in list(STAGES):
             raise InputError(_unknown("stage", stage, [str(known) for known in STAGES]))
@@ -57,24 +60,29 @@ def _run(arguments: Sequence[str]) -> int:
     random = options.random
     if random is None:
         random = LONG_RANDOM if options.long else 4
+    written = [case for case in options.case if case.startswith("{")]
+    if written and (len(options.operators) != 1 or len(written) < len(options.case)):
+        raise InputError("cases written as JSON stand alone, behind the name of one operator")
     selection = Selection(
-        operators=tuple(options.operators or OPERATORS),
+        operators=tuple(options.operators or known_operators()),
         configs=configs,
         seed=options.seed,
         random=random,
         stages=tuple(Stage(stage) for stage in options.stage) or STAGES,
-        cases=tuple(options.case),
+        cases=() if written else tuple(options.case),
+        specs=tuple(from_json(operator_of(options.operators[0]), case) for case in written),
+        bug=options.bug,
     )
-    for case in options.case:
+    for case in selection.cases:
         known = {
             spec.name
             for operator in selection.operators
             for config in configs
-            for spec in specs_of(OPERATORS[operator], config, options.seed, random)
+            for spec in specs_of(operator_of(operator), config, options.seed, random)
         }
         if case not in known and not case.removeprefix("random").isdigit():
             raise InputError(_unknown("case", case, sorted(known)))
-    session = Session(selection)
+    session = Session(selection, Path(options.results or RESULTS))
     if options.list:
         for item in session.items():
             print(item)

@@ -20,23 +20,29 @@ from tvm import relax
 from accelsim.artifacts import I8, Program, QuantizedModel
 from accelsim.codegen.placement import place
 from accelsim.emit import compile_region
-from accelsim.errors import ModelError
+from accelsim.errors import InputError, ModelError
 from accelsim.legalize import legalize
 from accelsim.ops.case import Case
-from accelsim.ops.modules import float_module, qdq_module
+from accelsim.ops.modules import float_module, operands, product_module, qdq_module
 from accelsim.quantize import layer_members
 from accelsim.reference import Reference, build
+from accelsim.reference.boundary import from_nhwc, to_nhwc
 from accelsim.spec.config import Config
 
 UNOPTIMIZED = {"kind": "llvm", "opt-level": 0}  # small cases: compiling costs, running does not
+TORCH_ROUNDING = "qnnpack"  # the one that PyTorch's kernels can equal
 
 
 class Batch:
-    """Cases by name. `reference` is the integer golden of every other stage."""
+    """Cases by name, all of one rounding. `reference` is the integer golden of other stages."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         """Keep the cases; nothing is compiled yet."""
         self.cases = {case.name: case for case in cases}
+        roundings = {case.spec.rounding for case in cases}
+        if len(roundings) > 1:
+            raise InputError(f"cases of one batch round in one way, not as {sorted(roundings)}")
+        self.rounding = next(iter(roundings), TORCH_ROUNDING)
         self._programs: dict[str, dict[str, Program]] = {}
 
     @cached_property
@@ -48,7 +54,7 @@ class Batch:
             exported=None,
             qdq=qdq_module(cases),
             torch_int8=None,
-            rounding="qnnpack",  # the kernel that the integer stages are held against
+            rounding=self.rounding,
             layer_names=tuple(self.cases),
             input_names=(),
             input_shapes=(),
@@ -60,46 +66,80 @@ class Batch:
         """The integer reference on TVM's CPU code."""
         return build(self.quantized, optimization=0)
 
+    @cached_property
+    def torch_reference(self) -> Reference:
+        """The reference with the rounding of PyTorch's quantized kernels."""
+        if self.rounding == TORCH_ROUNDING:
+            return self.reference
+        return build(self.quantized, rounding=TORCH_ROUNDING, optimization=0)
+
     def inputs(self, case: Case) -> tuple[I8, ...]:
         """A case's inputs as int8 (n, h, w, c)."""
-        return tuple(nhwc(one.values) for one in case.inputs)
+        return tuple(
+            self.nhwc(case.input_name(side), one.values) for side, one in enumerate(case.inputs)
+        )
 
     def golden(self, case: Case) -> I8:
         """The integer reference's output, int8 (n, h, w, c)."""
         return self.reference.run_layer(case.name, self.inputs(case))
 
+    def nhwc(self, tensor: str, stored: NDArray[Any]) -> I8:
+        """A tensor's stored values in PyTorch's layout → int8 (n, h, w, c)."""
+        return to_nhwc(stored, self.reference.network.tensors[tensor])
+
+    def stored(self, tensor: str, values: I8) -> NDArray[Any]:
+        """The inverse of `nhwc`."""
+        return from_nhwc(values, self.reference.network.tensors[tensor])
+
     @cached_property
     def _float_outputs(self) -> dict[str, NDArray[Any]]:
-        return self._run(float_module(list(self.cases.values())), reals=True)
+        inputs = [one.reals for case in self.cases.values() for one in case.inputs]
+        results = _run(float_module(list(self.cases.values())), inputs)
+        return dict(zip(self.cases, results, strict=True))
+
+    @cached_property
+    def _products(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+        cases = list(self.cases.values())
+        inputs = [stored for case in cases for stored, _ in operands(case)]
+        results = _run(product_module(cases), inputs)
+        return dict(zip(self.cases, zip(results[::2], results[1::2], strict=True), strict=True))
 
     @cached_property
     def _legalized_outputs(self) -> dict[str, NDArray[Any]]:
-        return self._run(legalize(self.quantized).module, reals=False)
+        inputs = [
+            one.reals if case.floats is None else case.floats
+            for case in self.cases.values()
+            for one in case.inputs
+        ]
+        results = _run(legalize(self.quantized).module, inputs)
+        return dict(zip(self.cases, results, strict=True))
 
     def float_output(self, case: Case) -> NDArray[Any]:
         """TVM's float32 operator on the dequantized inputs."""
         return self._float_outputs[case.name]
 
+    def products(self, case: Case) -> tuple[NDArray[Any], NDArray[Any]]:
+        """int32 sums of a product: computed directly, and as four raw products."""
+        return self._products[case.name]
+
     def legalized_output(self, case: Case) -> NDArray[Any]:
         """The compiler's integer form on TVM's CPU code, from floats to floats."""
         return self._legalized_outputs[case.name]
 
-    def _run(self, module: Any, reals: bool) -> dict[str, NDArray[Any]]:
-        executable = relax.build(module, tvm.target.Target(UNOPTIMIZED))
-        with tempfile.TemporaryDirectory() as folder:
-            library = Path(folder) / "cases.so"
-            executable.export_library(str(library))  # far faster than TVM's just-in-time linker
-            loaded = tvm.runtime.load_module(str(library))
-        machine = relax.VirtualMachine(loaded, tvm.cpu())
-        arguments = [
-            one.reals if reals or case.floats is None else case.floats
-            for case in self.cases.values()
-            for one in case.inputs
-        ]
-        results = machine["main"](*[tvm.runtime.tensor(value) for value in arguments])
-        return {
-            name: np.asarray(value.numpy()) for name, value in zip(self.cases, results, strict=True)
-        }
+    def legalized_stored(self, case: Case) -> NDArray[Any]:
+        """The same as stored integers in PyTorch's layout: (q - zero)·scale inverted."""
+        steps = np.rint(self.legalized_output(case).astype(np.float64) / float(case.scale))
+        return np.asarray((steps + case.zero).astype(case.dtype))
+
+    def quantized_input(self, case: Case) -> NDArray[Any]:
+        """What the reference's boundary stores of a case's float input, in PyTorch's layout."""
+        network = self.reference.network
+        assert case.floats is not None
+        floats = {name: np.zeros(network.tensors[t].shape, "f4") for name, t in network.inputs}
+        mine = {tensor: name for name, tensor in network.inputs}
+        floats[mine[case.input_name(0)]] = case.floats
+        made = self.reference.quantize_inputs(floats)[case.input_name(0)]
+        return self.stored(case.input_name(0), made)
 
     def program(self, case: Case, config: Config) -> tuple[Program, tuple[str, ...]]:
         """The NPU's program of one case and the names of its input tensors, in order.
@@ -114,8 +154,7 @@ class Batch:
             raise ModelError(
                 f"{case.name} was left to the host: {reasons.get(case.name, 'no tiling fits')}"
             )
-        (layer,) = program.layers
-        return program, layer.inputs
+        return program, program.layers[0].inputs
 
     def _place(self, config: Config) -> dict[str, Program]:
         members = layer_members(self.quantized.qdq)
@@ -123,9 +162,13 @@ class Batch:
         return {program.layers[-1].name: program for program in placed.programs}
 
 
-def nhwc(values: NDArray[np.uint8]) -> I8:
-    """Stored uint8 in PyTorch's layout → int8 (n, h, w, c)."""
-    shifted = (values.astype(np.int16) - 128).astype(np.int8)
-    if shifted.ndim == 2:
-        return shifted.reshape(shifted.shape[0], 1, 1, shifted.shape[1])
-    return np.ascontiguousarray(shifted.transpose(0, 2, 3, 1))
+def _run(module: Any, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Results of a module's `main` on TVM's CPU code."""
+    executable = relax.build(module, tvm.target.Target(UNOPTIMIZED))
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "cases.so"
+        executable.export_library(str(library))  # far faster than TVM's just-in-time linker
+        loaded = tvm.runtime.load_module(str(library))
+    machine = relax.VirtualMachine(loaded, tvm.cpu())
+    results = machine["main"](*[tvm.runtime.tensor(np.ascontiguousarray(v)) for v in inputs])
+    return [np.asarray(value.numpy()) for value in results]

@@ -30,9 +30,6 @@ def test_operator(item: Item, request: pytest.FixtureRequest) -> None:
     try:
         outcome = session.run(item)
     except Exception as error:  # whatever it is, the item fails with its replay
-        pytest.fail(
-            f"{item}: {type(error).__name__}: {error}\nreplay: {session.replay(item)}",
-            pytrace=False,
-        )
+        pytest.fail(session.failure(item, error), pytrace=False)
     if outcome.failed:
         pytest.fail(session.failure(item, outcome), pytrace=False)

@@ -6,17 +6,24 @@ not know pytest: `regression` and `__main__` connect the two.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from zlib import crc32
 
 from accelsim.artifacts import Backend
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.session import Cosim
 from accelsim.ops.batch import Batch
-from accelsim.ops.registry import OPERATORS, specs_of
-from accelsim.ops.stages import ARITHMETIC, STAGES, Outcome, Stage, arithmetic, run
+from accelsim.ops.case import Case, Spec
+from accelsim.ops.operators import operator_of
+from accelsim.ops.outcome import ARITHMETIC, STAGES, Outcome, Stage
+from accelsim.ops.results import merge_results
+from accelsim.ops.shrink import TRIES, shrink
+from accelsim.ops.specs import specs_of, to_json
+from accelsim.ops.stages import arithmetic, run
 from accelsim.ops.values import make_case
 from accelsim.simulate import Simulator
 from accelsim.spec.config import Config
@@ -24,7 +31,10 @@ from accelsim.spec.config import Config
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to run. Empty `cases` means all; `random` cases are drawn beside the edge cases."""
+    """What to run. Empty `cases` means all; `random` cases are drawn beside the edge cases.
+
+    `specs` take the place of the operators' own cases. `bug` is planted in the simulator.
+    """
 
     operators: tuple[str, ...]
     configs: tuple[Config, ...]
@@ -32,6 +42,8 @@ class Selection:
     random: int = 4
     stages: tuple[Stage, ...] = STAGES
     cases: tuple[str, ...] = ()
+    specs: tuple[Spec, ...] = ()
+    bug: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,79 +61,122 @@ class Item:
 
 @dataclass(slots=True)
 class Session:
-    """Batches and simulations of one selection, made when first needed."""
+    """Batches and simulations of one selection, made when first needed.
+
+    Outcomes go to the file `results` when the session closes.
+    """
 
     selection: Selection
+    results: Path | None = None
     outcomes: list[tuple[Item, Outcome]] = field(default_factory=list)
-    _batches: dict[tuple[str, str], Batch] = field(default_factory=dict)
+    _batches: dict[tuple[str, str, str], Batch] = field(default_factory=dict)
     _cosims: dict[str, Cosim] = field(default_factory=dict)
+    _tries: int = 3 * TRIES
 
     def items(self) -> Iterator[Item]:
         """In the order operator, configuration, stage, case."""
         for operator in self.selection.operators:
             for config in self.selection.configs:
-                for stage in self.selection.stages:
-                    for name in self._names(operator, config):
-                        yield Item(operator, name, stage, config.name)
+                for stage in self._stages(operator):
+                    for spec in self._specs(operator, config):
+                        yield Item(operator, spec.name, stage, config.name)
 
     def run(self, item: Item) -> Outcome:
         """Run one item and keep its outcome. Raises AccelsimError where it cannot be run."""
-        batch = self._batch(item)
-        case = batch.cases[f"{item.operator}/{item.case}"]
-        if item.stage in ARITHMETIC:
-            outcome = arithmetic(batch, case, item.stage)
-        else:
-            config = self._config(item.config)
-            outcome = run(batch, case, item.stage, config, self._backends(item, config))
+        spec = self._spec(item)
+        outcome = self._run(item, spec, self._batch(item, spec))
         self.outcomes.append((item, outcome))
         return outcome
 
-    def replay(self, item: Item) -> str:
-        """The command that runs this item and nothing else."""
+    def shrunk(self, item: Item, error: Exception | None = None) -> tuple[Spec, str]:
+        """A small spec that fails as a drawn case does, and what it says; `error` if it raised."""
+        said = "" if error is None else _said(error)
+
+        def fails(spec: Spec) -> bool:
+            self._tries -= 1
+            nonlocal said
+            try:
+                outcome = self._run(item, spec, Batch([self._case(item, spec)]))
+            except Exception as other:
+                same = error is not None and _kind(other) == _kind(error)
+                said = _said(other) if same else said
+                return same
+            said = _what(outcome) if error is None and outcome.failed else said
+            return error is None and outcome.failed
+
+        spec = shrink(self._spec(item), fails, min(self._tries, TRIES))
+        return spec, said
+
+    def replay(self, item: Item, spec: Spec | None = None) -> str:
+        """The command that runs this item and nothing else, or `spec` in its place."""
+        case = item.case if spec is None else shlex.quote(to_json(spec))
+        bug = f" --bug {self.selection.bug}" if self.selection.bug else ""
         return (
-            f"nox -s ops -- {item.operator} --case {item.case} --stage {item.stage} "
-            f"--config {item.config} --seed {self.selection.seed}"
+            f"nox -s ops -- {item.operator} --case {case} --stage {item.stage} "
+            f"--config {item.config} --seed {self.selection.seed}{bug}"
         )
 
-    def failure(self, item: Item, outcome: Outcome) -> str:
-        """What is wrong with an outcome, and how to see it again."""
-        what = f"{outcome.mismatches} of {outcome.elements} elements differ"
-        if not outcome.elements:
-            what = "nothing was compared"
-        detail = f"; {outcome.detail}" if outcome.detail else ""
-        return f"{item}: {what}{detail}\nreplay: {self.replay(item)}"
+    def failure(self, item: Item, failed: Outcome | Exception) -> str:
+        """What is wrong, and the one command that shows it again; a drawn case is made small."""
+        error = failed if isinstance(failed, Exception) else None
+        said = _what(failed) if isinstance(failed, Outcome) else _said(failed)
+        named = bool(self.selection.specs) or not item.case.startswith("random")
+        if named or self._tries <= 0:
+            own = self._spec(item) if self.selection.specs else None
+            return f"{item}: {said}\nreplay: {self.replay(item, own)}"
+        spec, small = self.shrunk(item, error)
+        made = "" if spec == self._spec(item) else f"\nmade smaller: {small or said}"
+        return f"{item}: {said}{made}\nreplay: {self.replay(item, spec)}"
 
     def close(self) -> None:
-        """End the simulations."""
+        """End the simulations and write the results."""
         for cosim in self._cosims.values():
             cosim.close()
         self._cosims.clear()
+        if self.results is not None and self.outcomes and self.selection.bug is None:
+            rows = [(i.operator, i.case, i.config, one) for i, one in self.outcomes]
+            merge_results(self.results, rows)
 
     def _config(self, name: str) -> Config:
         return next(config for config in self.selection.configs if config.name == name)
 
-    def _names(self, operator: str, config: Config) -> list[str]:
+    def _stages(self, operator: str) -> tuple[Stage, ...]:
+        known = operator_of(operator).stages
+        return tuple(stage for stage in self.selection.stages if stage in known)
+
+    def _specs(self, operator: str, config: Config) -> list[Spec]:
+        if self.selection.specs:
+            return list(self.selection.specs)
         chosen = self.selection.cases
         numbers = [int(c.removeprefix("random")) for c in chosen if c[6:].isdigit()]
         random = max(self.selection.random, *[n + 1 for n in numbers], 0)
-        specs = specs_of(OPERATORS[operator], config, self.selection.seed, random)
-        return [spec.name for spec in specs if not chosen or spec.name in chosen]
+        specs = specs_of(operator_of(operator), config, self.selection.seed, random)
+        return [spec for spec in specs if not chosen or spec.name in chosen]
 
-    def _batch(self, item: Item) -> Batch:
-        key = (item.operator, item.config)
+    def _spec(self, item: Item) -> Spec:
+        specs = self._specs(item.operator, self._config(item.config))
+        return next(spec for spec in specs if spec.name == item.case)
+
+    def _case(self, item: Item, spec: Spec) -> Case:
+        return make_case(item.operator, spec, self.selection.seed)
+
+    def _run(self, item: Item, spec: Spec, batch: Batch) -> Outcome:
+        case = batch.cases[f"{item.operator}/{spec.name}"]
+        if item.stage in ARITHMETIC:
+            return arithmetic(batch, case, item.stage)
+        config = self._config(item.config)
+        return run(batch, case, item.stage, config, self._backends(item, config))
+
+    def _batch(self, item: Item, spec: Spec) -> Batch:
+        key = (item.operator, item.config, spec.rounding)
         if key not in self._batches:
-            config, seed = self._config(item.config), self.selection.seed
-            names = set(self._names(item.operator, config))
-            random = sum(1 for name in names if name.startswith("random"))
-            random = max([random, *[int(n[6:]) + 1 for n in names if n.startswith("random")]])
-            specs = specs_of(OPERATORS[item.operator], config, seed, random)
-            self._batches[key] = Batch(
-                [make_case(item.operator, spec, seed) for spec in specs if spec.name in names]
-            )
+            specs = self._specs(item.operator, self._config(item.config))
+            alike = [one for one in specs if one.rounding == spec.rounding]
+            self._batches[key] = Batch([self._case(item, one) for one in alike])
         return self._batches[key]
 
     def _backends(self, item: Item, config: Config) -> list[Backend]:
-        backends: list[Backend] = [Simulator(config).run]
+        backends: list[Backend] = [Simulator(config, bug=self.selection.bug).run]
         if item.stage is not Stage.SIM:
             if config.name not in self._cosims:
                 self._cosims[config.name] = Cosim(config, seed=self.selection.seed)
@@ -143,11 +198,22 @@ class Session:
         lines = ["elements compared" + "".join(f"{stage:>16}" for stage in ("", *stages))[8:]]
         for operator in self.selection.operators:
             for config in self.selection.configs:
-                keys = [(operator, config.name, stage) for stage in stages]
-                cells = (_cell(compared[key], wrong[key]) for key in keys)
+                cells = []
+                for stage in stages:
+                    key = (operator, config.name, stage)
+                    absent = stage not in self._stages(operator)
+                    cells.append("-" if absent else _cell(compared[key], wrong[key]))
                 lines.append(f"{operator:18}{config.name:7}" + "".join(f"{c:>16}" for c in cells))
-        notes = sorted({o.cause.split(": ", 1)[1] for _, o in self.outcomes if o.cause})
-        return lines + [f"attributed: {note}" for note in notes]
+        return lines + [f"attributed: {note}" for note in self._causes()]
+
+    def _causes(self) -> list[str]:
+        differ: Counter[str] = Counter()
+        of: Counter[str] = Counter()
+        for _, outcome in self.outcomes:
+            if outcome.cause:
+                differ[outcome.cause] += outcome.attributed
+                of[outcome.cause] += outcome.elements
+        return [f"{differ[cause]} of {of[cause]}: {cause}" for cause in sorted(differ)]
 
     def empty(self) -> list[str]:
         """Operators, stages and configurations in which nothing was compared."""
@@ -158,7 +224,7 @@ class Session:
             f"{operator}, {stage} on {config.name}"
             for operator in self.selection.operators
             for config in self.selection.configs
-            for stage in self.selection.stages
+            for stage in self._stages(operator)
             if not compared[(operator, config.name, stage)]
         ]
 
@@ -167,3 +233,20 @@ def _cell(compared: int, wrong: int) -> str:
     if not compared:
         return "none!"
     return f"{compared}" if not wrong else f"{compared} ({wrong} differ)"
+
+
+def _what(outcome: Outcome) -> str:
+    if not outcome.elements:
+        return "nothing was compared"
+    detail = f"; {outcome.detail}" if outcome.detail else ""
+    return f"{outcome.mismatches} of {outcome.elements} elements differ{detail}"
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _kind(error: Exception) -> tuple[str, str]:
+    """What an error has in common with that of a smaller case: its type and first words."""
+    letters = "".join(c for c in str(error) if not c.isdigit())
+    return type(error).__name__, " ".join(letters.split()[:4])

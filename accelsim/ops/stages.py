@@ -7,65 +7,26 @@ stage under test: PyTorch for the arithmetic, the integer reference for simulato
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.artifacts import Backend, Launch, RunResult
+from accelsim.artifacts import Backend, Launch, Program, RunResult
 from accelsim.compare import compare_tensors
 from accelsim.compare.locate import Evidence, locate
 from accelsim.emit import launch_memory, read_tensor
-from accelsim.ops.batch import Batch, nhwc
+from accelsim.ops.batch import TORCH_ROUNDING, Batch
 from accelsim.ops.case import Case
-from accelsim.ops.torch_kernels import (
-    dequantized_output,
-    eager_input,
-    float_output,
-    integer_output,
-    quantized_input,
-)
+from accelsim.ops.operators import operator_of
+from accelsim.ops.outcome import Outcome, Stage, compared
+from accelsim.ops.torch_kernels import exact_output, float_output, integer_output
 from accelsim.reference import torch_cause
 from accelsim.spec.config import Config
+from accelsim.spec.isa import BY_OPCODE
 
-
-class Stage(StrEnum):
-    """In the order in which they are run: each relies on those before it."""
-
-    FLOAT = "float"  # TVM's float operator against PyTorch's, within the bound of summation
-    TORCH = "int8"  # the integer reference against PyTorch's qnnpack kernel
-    LEGALIZED = "legalized"  # the compiler's integer form on TVM's CPU code against the reference
-    SIM = "sim"  # instructions on the simulator against the reference
-    RTL = "rtl"  # the same instructions on the RTL, records against the simulator's
-    STALLS = "rtl-stalls"  # and with a memory that stalls at random
-
-
-STAGES = tuple(Stage)
-EAGER = (
-    "torch.quantize_per_tensor adds the zero point before it rounds, the exported graph and the "
-    "host's code after it"
-)
-ARITHMETIC = (Stage.FLOAT, Stage.TORCH, Stage.LEGALIZED)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One case in one stage. `detail` says where it first differs, `cause` what explains it."""
-
-    case: str
-    stage: Stage
-    config: str  # "" for arithmetic
-    elements: int
-    mismatches: int
-    detail: str = ""
-    cause: str = ""
-
-    @property
-    def failed(self) -> bool:
-        """Whether it differs, or compared nothing."""
-        return self.mismatches > 0 or self.elements == 0
+TIE = 2.0**-8  # output steps within which float32 may take the other side of a tie
 
 
 def arithmetic(batch: Batch, case: Case, stage: Stage) -> Outcome:
@@ -73,13 +34,21 @@ def arithmetic(batch: Batch, case: Case, stage: Stage) -> Outcome:
     if stage is Stage.FLOAT:
         expected, bound = float_output(case)
         actual = batch.float_output(case)
+        if expected.shape != actual.shape:
+            return compared(case, stage, expected, actual)
         wrong = np.abs(actual.astype(np.float64) - expected) > bound
-        return _outcome(case, stage, "", expected, actual, wrong)
+        return compared(case, stage, expected, actual, wrong)
+    if stage is Stage.EXPANSION:
+        return compared(case, stage, *batch.products(case))
     if stage is Stage.TORCH:
-        return _against_torch(batch, case)
-    if case.floats is not None:
-        return _boundary(batch, case)
-    return _stored(case, stage, batch.golden(case), _requantized(batch, case))
+        if operator_of(case.operator).quantized is None:
+            return _against_float(batch, case)
+        return _against_kernel(batch, case)
+    own = operator_of(case.operator).legalized
+    if own is not None:
+        return own(batch, case)
+    golden = batch.stored(case.name, batch.golden(case))
+    return compared(case, stage, golden, batch.legalized_stored(case))
 
 
 def run(
@@ -90,10 +59,11 @@ def run(
     inputs = dict(zip(names, batch.inputs(case), strict=True))
     launch = Launch(program, launch_memory(program, inputs))
     results = [backend(launch) for backend in backends]
-    last, (layer,) = results[-1], program.layers
+    last, layer, used = results[-1], program.layers[-1], _instructions(program)
     if last.error_code:
         detail = f"stopped with error {last.error_code} at instruction {last.error_index}"
-        return Outcome(case.name, stage, config.name, layer.elements, layer.elements, detail)
+        size = layer.elements
+        return Outcome(case.name, stage, config.name, size, size, detail, instructions=used)
     golden = batch.golden(case)
     outputs = {r.backend: read_tensor(program, r.dram, layer.output) for r in results}
     found = compare_tensors(
@@ -114,7 +84,14 @@ def run(
             f"{first.tile}, instruction {first.instruction}: {first.text}; {found.cause}"
         )
     wrong = found.mismatches or (1 if detail else 0)
-    return Outcome(case.name, stage, config.name, found.elements, wrong, detail)
+    size = found.elements
+    return Outcome(case.name, stage, config.name, size, wrong, detail, instructions=used)
+
+
+def _instructions(program: Program) -> tuple[str, ...]:
+    """Names of the instructions that occur, in the order of the table; END is in every one."""
+    used = (row for opcode, row in BY_OPCODE.items() if program.opcode_mask >> opcode & 1)
+    return tuple(row.name for row in used if row.name != "end")
 
 
 def _records(results: Sequence[RunResult], stage: Stage) -> str:
@@ -135,74 +112,56 @@ def _records(results: Sequence[RunResult], stage: Stage) -> str:
     return f"records (engine, index, digest, …) differ: {where}"
 
 
-def _requantized(batch: Batch, case: Case) -> NDArray[Any]:
-    """int8 (n, h, w, c) from the legalized module's float output: (q - zero)·scale inverted."""
-    steps = np.rint(batch.legalized_output(case).astype(np.float64) / float(case.scale))
-    return nhwc((steps + case.zero).astype(np.uint8))
-
-
-def _boundary(batch: Batch, case: Case) -> Outcome:
-    """quantize: the integers of the host's code; dequantize: its floats, bit for bit."""
-    if case.operator == "dequantize":
-        reals, actual = dequantized_output(case), batch.legalized_output(case)
-        return _outcome(case, Stage.LEGALIZED, "", reals, actual, actual != reals)
-    stored = quantized_input(case)
-    floats = {
-        source: np.zeros(_shape(batch, tensor), np.float32)
-        for source, tensor in batch.reference.network.inputs
-    }
-    mine = {tensor: source for source, tensor in batch.reference.network.inputs}
-    assert case.floats is not None
-    floats[mine[case.input_name(0)]] = case.floats
-    made = batch.reference.quantize_inputs(floats)[case.input_name(0)]
-    outcome = _stored(case, Stage.LEGALIZED, nhwc(stored), made)
-    if not outcome.mismatches:  # the host's code, behind which a ReLU follows
-        rectified = nhwc(np.maximum(stored, np.uint8(case.zero)))
-        outcome = _stored(case, Stage.LEGALIZED, rectified, _requantized(batch, case))
-    eager, known = eager_input(case)
-    different = int(np.count_nonzero(eager != stored))
-    if not outcome.mismatches and different:
-        if not np.array_equal(eager, known):
-            detail = "torch.quantize_per_tensor differs without a known cause"
-            return Outcome(case.name, Stage.LEGALIZED, "", stored.size, different, detail)
-        note = f"{different} of {stored.size}: {EAGER}"
-        return Outcome(case.name, Stage.LEGALIZED, "", stored.size, 0, "", note)
+def _against_kernel(batch: Batch, case: Case) -> Outcome:
+    """The reference in PyTorch's rounding equals its kernel; how its own rounding differs."""
+    expected = batch.nhwc(case.name, integer_output(case))
+    inputs = batch.inputs(case)
+    actual = batch.torch_reference.run_layer(case.name, inputs)
+    outcome = compared(case, Stage.TORCH, expected, actual)
+    if outcome.mismatches and expected.shape == actual.shape:
+        cause = torch_cause(batch.torch_reference, case.name, inputs, expected)
+        return _attributed(outcome, cause) if cause else outcome
+    if batch.rounding != TORCH_ROUNDING and not outcome.failed:
+        different = int(np.count_nonzero(batch.golden(case) != actual))
+        note = f"the reference rounds as {batch.rounding}, and as {TORCH_ROUNDING} it is equal"
+        return replace(outcome, attributed=different, cause=note if different else "")
     return outcome
 
 
-def _shape(batch: Batch, tensor: str) -> tuple[int, ...]:
-    return batch.reference.network.tensors[tensor].shape
+def _against_float(batch: Batch, case: Case) -> Outcome:
+    """PyTorch has no quantized kernel: its float kernel, within the operator's bound."""
+    operator = operator_of(case.operator)
+    expected = integer_output(case)
+    golden = batch.stored(case.name, batch.golden(case))
+    if expected.shape != golden.shape:
+        return compared(case, Stage.TORCH, expected, golden)
+    distance = np.abs(golden.astype(np.int64) - expected.astype(np.int64))
+    outcome = compared(case, Stage.TORCH, expected, golden, distance > operator.steps)
+    different = int(np.count_nonzero(distance))
+    if outcome.mismatches or not different:
+        return outcome
+    cause = (operator.cause or tie)(case, golden, expected)
+    if cause is None:
+        detail = f"{different} differ within {operator.steps} steps without a known cause"
+        return replace(outcome, mismatches=different, detail=detail)
+    return replace(outcome, attributed=different, cause=cause)
 
 
-def _against_torch(batch: Batch, case: Case) -> Outcome:
-    torch_output = nhwc(integer_output(case))
-    outcome = _stored(case, Stage.TORCH, torch_output, batch.golden(case))
-    if outcome.mismatches:
-        cause = torch_cause(batch.reference, case.name, batch.inputs(case), torch_output)
-        if cause:
-            count = outcome.mismatches
-            note = f"{count} of {outcome.elements}: {cause}"
-            return Outcome(case.name, Stage.TORCH, "", outcome.elements, 0, "", note)
-    return outcome
+def _attributed(outcome: Outcome, cause: str) -> Outcome:
+    count = outcome.mismatches
+    return replace(outcome, mismatches=0, detail="", cause=cause, attributed=count)
 
 
-def _stored(case: Case, stage: Stage, expected: NDArray[Any], actual: NDArray[Any]) -> Outcome:
-    if expected.shape != actual.shape:
-        detail = f"shape {actual.shape}, expected {expected.shape}"
-        return Outcome(case.name, stage, "", expected.size, expected.size, detail)
-    return _outcome(case, stage, "", expected, actual, actual != expected)
+def tie(case: Case, golden: NDArray[Any], expected: NDArray[Any]) -> str | None:
+    """The cause "float32 fell on the other side of a tie", where it explains every difference.
 
-
-def _outcome(
-    case: Case,
-    stage: Stage,
-    config: str,
-    expected: NDArray[Any],
-    actual: NDArray[Any],
-    wrong: NDArray[Any],
-) -> Outcome:
-    detail = ""
-    if wrong.any():
-        at = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-        detail = f"element {at}: expected {expected[at]}, got {actual[at]}"
-    return Outcome(case.name, stage, config, expected.size, int(wrong.sum()), detail)
+    Both must be what the float64 result rounds to when it moves by at most TIE steps.
+    """
+    steps = exact_output(case) / float(case.scale) + case.zero
+    limits = np.iinfo(case.dtype)
+    steps = np.clip(steps, limits.min, limits.max)
+    apart = golden != expected
+    for values in (golden, expected):
+        if np.any(np.abs(values.astype(np.float64) - steps)[apart] > 0.5 + TIE):
+            return None
+    return f"the float64 result lies within {TIE} output steps of a tie, and float32 rounds it away"

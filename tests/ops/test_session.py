@@ -12,7 +12,7 @@ import pytest
 
 from accelsim.artifacts import RunResult
 from accelsim.errors import AccelsimError
-from accelsim.ops import OPERATORS, Batch, Outcome, Stage, make_case, specs_of
+from accelsim.ops import Batch, Outcome, Stage, known_operators, make_case, operator_of, specs_of
 from accelsim.ops.__main__ import main
 from accelsim.ops.session import Item, Selection, Session
 from accelsim.ops.stages import run
@@ -24,7 +24,7 @@ EDGE8 = CONFIGS["edge8"]
 
 @pytest.fixture(scope="module")
 def batch() -> Batch:
-    specs = specs_of(OPERATORS["conv2d"], EDGE8, 1, 0)
+    specs = specs_of(operator_of("conv2d"), EDGE8, 1, 0)
     chosen = [spec for spec in specs if spec.name in ("plain", "beyond_weights")]
     return Batch([make_case("conv2d", spec, 1) for spec in chosen])
 
@@ -74,17 +74,17 @@ def test_records_that_differ_fail_though_the_output_is_equal(batch: Batch) -> No
     assert outcome.failed and "records" in outcome.detail
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", known_operators())
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=str)
 def test_case_names_are_unique_and_cover_the_edges(operator: str, config: Config) -> None:
-    specs = specs_of(OPERATORS[operator], config, 1, 3)
+    specs = specs_of(operator_of(operator), config, 1, 3)
     names = [spec.name for spec in specs]
     assert len(set(names)) == len(names)
     assert {"plain", "lanes_plus_one", "zero_points_high", "random2"} <= set(names)
 
 
 def test_a_case_has_the_same_values_whatever_runs_beside_it() -> None:
-    spec = specs_of(OPERATORS["add"], EDGE8, 5, 2)[-1]
+    spec = specs_of(operator_of("add"), EDGE8, 5, 2)[-1]
     one, other = make_case("add", spec, 5), make_case("add", spec, 5)
     np.testing.assert_array_equal(one.inputs[0].values, other.inputs[0].values)
     assert np.any(make_case("add", spec, 6).inputs[0].values != one.inputs[0].values)
@@ -112,6 +112,11 @@ def test_replay_names_the_single_item() -> None:
         (["conv2d", "--stage", "silicon"], "unknown stage 'silicon'"),
         (["conv2d", "--case", "one_roe"], "one_row"),
         (["conv2d", "--config", "edge9"], "unknown configuration 'edge9'"),
+        (["conv2d", "--case", '{"name": "x", "kernels": 3}'], "has no 'kernels'"),
+        (["conv2d", "--case", '{"name": "x", "kernel": 3}'], "kernel of a case of conv2d"),
+        (["conv2d", "--case", '{"name": "x", "kernel": [9, 9]}'], "has no case like"),
+        (["conv2d", "--case", '{"name": "x"'], "is no JSON"),
+        (["conv2d", "add", "--case", '{"name": "x"}'], "behind the name of one operator"),
     ],
 )
 def test_bad_arguments_are_one_sentence_and_exit_code_two(
@@ -125,6 +130,7 @@ def test_bad_arguments_are_one_sentence_and_exit_code_two(
 def test_command_prints_a_table_and_writes_junit(tmp_path: Any) -> None:
     xml = tmp_path / "ops.xml"
     arguments = ["relu", "--case", "plain", "--stage", "sim", f"--junitxml={xml}"]
+    arguments += ["--results", str(tmp_path / "results.json")]
     command = [sys.executable, "-m", "accelsim.ops", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,326 @@
+"""Convolution, depthwise convolution and linear layers: products with constant weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+import torch
+from tvm import relax
+
+from accelsim.ops.case import Case, Pair, Spec, sized
+from accelsim.ops.edges import side_beyond, square_beyond
+from accelsim.ops.modules import Builder, constant
+from accelsim.ops.operator import Facts, Operator
+from accelsim.ops.torch_kernels import quantized_weight
+from accelsim.ops.values import (
+    MATRIX_ERROR,
+    activation,
+    choice,
+    drawn,
+    output_zero,
+    size_between,
+    weighted,
+)
+from accelsim.spec.config import Config
+
+op = relax.op
+KERNELS = ((1, 1), (3, 3), (2, 3), (5, 1), (3, 2))
+LIMITS = (
+    "weights int8, per tensor or per output channel; one weight zero point",
+    "sums that cannot leave int32 for any input",
+)
+PEERS = ("PyTorch qnnpack", "ONNX Runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSpec(Spec):
+    """A product with weights: linear layers have no more attributes than these."""
+
+    outputs: int = sized(8, 1)
+    per_channel: bool = False
+    weight_zero: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConvSpec(WeightSpec):
+    """A convolution; a depthwise one has as many outputs as channels."""
+
+    kernel: Pair = (1, 1)
+    stride: Pair = (1, 1)
+    padding: Pair = (0, 0)
+    dilation: Pair = (1, 1)
+
+
+def conv_edges(config: Config) -> tuple[ConvSpec, ...]:
+    """A convolution of 3×3 with padding, bent in one respect a case."""
+    lanes = config.lanes
+    plain = ConvSpec(
+        "plain", channels=lanes, outputs=lanes, size=(6, 7), kernel=(3, 3), padding=(1, 1)
+    )
+    point = replace(plain, name="pointwise", kernel=(1, 1), padding=(0, 0))
+    blocks = side_beyond(config.wgt_rows // (9 * lanes))
+    wide = (config.par_rows // 2 + 1) * lanes
+    return (
+        plain,
+        replace(plain, name="one_pixel", size=(1, 1)),
+        replace(plain, name="one_row", size=(1, 9)),
+        replace(plain, name="one_column", size=(9, 1)),
+        replace(plain, name="one_channel", channels=1, outputs=1),
+        replace(plain, name="lanes_minus_one", channels=lanes - 1, outputs=lanes - 1),
+        replace(plain, name="lanes_plus_one", channels=lanes + 1, outputs=lanes + 1),
+        replace(plain, name="three_channels", channels=3, outputs=lanes + 4, kernel=(7, 7)),
+        replace(plain, name="two_images", batch=2),
+        replace(plain, name="stride", stride=(2, 3), size=(9, 10)),
+        replace(plain, name="dilation", dilation=(2, 3), size=(9, 11)),
+        replace(plain, name="even_kernel", kernel=(2, 4)),
+        point,
+        replace(plain, name="beyond_activations", size=square_beyond(config.act_rows)),
+        replace(plain, name="beyond_weights", channels=blocks * lanes, outputs=blocks * lanes),
+        replace(plain, name="beyond_accumulators", size=square_beyond(config.acc_rows)),
+        replace(point, name="beyond_parameters", outputs=wide, size=(1, 2)),
+        replace(plain, name="zero_points_low", zeros=(0, 0)),
+        replace(plain, name="zero_points_high", zeros=(255, 255)),
+        replace(plain, name="weight_zero_point", weight_zero=-128),
+        replace(plain, name="per_channel", per_channel=True),
+        replace(plain, name="saturating", spread=600.0),
+        replace(plain, name="small_multiplier", spread=3.0),
+        replace(plain, name="small_scales", input_scale=2.0**-14),
+        replace(plain, name="ends_only", values="ends"),
+        replace(plain, name="relu", relu=True),
+    )
+
+
+def depthwise_edges(config: Config) -> tuple[ConvSpec, ...]:
+    """The same for a depthwise convolution."""
+    lanes = config.lanes
+    dropped = {"three_channels", "pointwise", "beyond_weights", "beyond_parameters"}
+    kept = [spec for spec in conv_edges(config) if spec.name not in dropped]
+    blocks = ceil(config.wgt_rows / 27) + 1
+    many = replace(kept[0], name="beyond_weights", channels=blocks * lanes, size=(2, 3))
+    large = replace(kept[0], name="kernel_five", kernel=(5, 5), padding=(2, 2), channels=lanes + 2)
+    return tuple(replace(spec, outputs=spec.channels) for spec in (*kept, many, large))
+
+
+def linear_edges(config: Config) -> tuple[WeightSpec, ...]:
+    """Vectors of one element up to more than the buffers hold."""
+    lanes = config.lanes
+    plain = WeightSpec("plain", channels=3 * lanes, outputs=2 * lanes, size=())
+    deep = config.wgt_rows // 2 + lanes
+    wide = (config.par_rows // 2 + 1) * lanes
+    return (
+        plain,
+        replace(plain, name="one_input", channels=1),
+        replace(plain, name="one_output", outputs=1),
+        replace(plain, name="lanes_minus_one", channels=lanes - 1, outputs=lanes - 1),
+        replace(plain, name="lanes_plus_one", channels=lanes + 1, outputs=lanes + 1),
+        replace(plain, name="five_rows", batch=5),
+        replace(plain, name="beyond_weights", channels=deep, outputs=lanes + 1),
+        replace(plain, name="beyond_parameters", outputs=wide),
+        replace(plain, name="zero_points_low", zeros=(0, 0)),
+        replace(plain, name="zero_points_high", zeros=(255, 255)),
+        replace(plain, name="weight_zero_point", weight_zero=127),
+        replace(plain, name="per_channel", per_channel=True),
+        replace(plain, name="saturating", spread=600.0),
+        replace(plain, name="ends_only", values="ends"),
+        replace(plain, name="relu", relu=True),
+    )
+
+
+def draw_conv(rng: np.random.Generator, config: Config) -> ConvSpec:
+    """Any window that fits, any zero point where there is one scale."""
+    common = drawn(rng, config.lanes, 2)
+    kernel, dilation = choice(rng, KERNELS), size_between(rng, 1, 3)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    common["size"] = tuple(max(s, r) for s, r in zip(common["size"], reach, strict=True))
+    per_channel = bool(rng.integers(2))
+    return ConvSpec(
+        **common,
+        outputs=int(rng.integers(1, 3 * config.lanes)),
+        kernel=kernel,
+        stride=size_between(rng, 1, 4),
+        padding=(int(rng.integers(0, kernel[0])), int(rng.integers(0, kernel[1]))),
+        dilation=dilation,
+        per_channel=per_channel,
+        weight_zero=0 if per_channel else int(rng.integers(-128, 128)),
+        relu=bool(rng.integers(2)),
+    )
+
+
+def draw_depthwise(rng: np.random.Generator, config: Config) -> ConvSpec:
+    """The same with as many outputs as channels."""
+    spec = draw_conv(rng, config)
+    return replace(spec, outputs=spec.channels)
+
+
+def draw_linear(rng: np.random.Generator, config: Config) -> WeightSpec:
+    """Up to nine blocks of inputs, up to five rows."""
+    common = drawn(rng, config.lanes, 2)
+    common |= {"size": (), "batch": int(rng.integers(1, 6))}
+    common["channels"] = int(rng.integers(1, 9 * config.lanes))
+    outputs = int(rng.integers(1, 3 * config.lanes))
+    return WeightSpec(**common, outputs=outputs, per_channel=bool(rng.integers(2)))
+
+
+def legal_conv(spec: ConvSpec) -> bool:
+    """Whether a window fits into the padded input."""
+    axes = zip(spec.size, spec.kernel, spec.padding, spec.dilation, strict=True)
+    return all(size + 2 * pad >= (k - 1) * d + 1 for size, k, pad, d in axes)
+
+
+def groups_of(case: Case) -> int:
+    """Groups of a convolution."""
+    return case.spec.channels if case.operator == "depthwise_conv2d" else 1
+
+
+def make_weighted(rng: np.random.Generator, operator: str, spec: Any) -> Case:
+    """A case whose weights fit its operator."""
+    shape: tuple[int, ...] = (spec.outputs, spec.channels)
+    if operator == "flatten":
+        shape = (spec.outputs, spec.channels * spec.size[0] * spec.size[1])
+    elif operator == "depthwise_conv2d":
+        shape = (spec.channels, 1, *spec.kernel)
+    elif operator == "conv2d":
+        shape = (*shape, *spec.kernel)
+    source = activation(rng, spec)
+    weight, scale = weighted(
+        rng, spec, shape, source, per_channel=spec.per_channel, weight_zero=spec.weight_zero
+    )
+    return Case(operator, spec, (source,), scale, output_zero(rng, spec, 1), weight)
+
+
+def _relax_conv(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
+    assert case.weight is not None
+    result = conv_product(build, case, sources[0], build.weight(case, quantized))
+    return build.emit(op.add(result, constant(case.weight.bias.reshape(1, -1, 1, 1), "float32")))
+
+
+def conv_product(build: Builder, case: Case, x: Any, weight: Any) -> Any:
+    """The convolution alone, of any dtype."""
+    spec: Any = case.spec
+    return build.emit(
+        op.nn.conv2d(
+            x,
+            weight,
+            strides=list(spec.stride),
+            padding=[*spec.padding, *spec.padding],
+            dilation=list(spec.dilation),
+            groups=groups_of(case),
+        )
+    )
+
+
+def relax_linear(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
+    """A linear layer, of a flattened map too."""
+    assert case.weight is not None
+    result = linear_product(build, case, sources[0], build.weight(case, quantized))
+    return build.emit(op.add(result, constant(case.weight.bias, "float32")))
+
+
+def linear_product(build: Builder, case: Case, x: Any, weight: Any) -> Any:
+    """The product with the transposed weight alone, of any dtype."""
+    if len(case.inputs[0].values.shape) > 2:
+        assert case.weight is not None
+        x = build.emit(op.reshape(x, (case.spec.batch, case.weight.values.shape[1])))
+    return build.emit(op.matmul(x, build.emit(op.permute_dims(weight))))
+
+
+def torch_weighted(case: Case, sources: list[Any], magnitude: bool = False) -> Any:
+    """PyTorch's float kernel; with `magnitude` of the absolute values."""
+    assert case.weight is not None
+    x = sources[0]
+    weight, bias = (torch.from_numpy(v).to(x.dtype) for v in (case.weight.reals, case.weight.bias))
+    if magnitude:
+        x, weight, bias = x.abs(), weight.abs(), bias.abs()
+    if weight.ndim == 2:
+        return torch.nn.functional.linear(x.flatten(1), weight, bias)
+    spec: Any = case.spec
+    geometry = (spec.stride, spec.padding, spec.dilation, groups_of(case))
+    return torch.nn.functional.conv2d(x, weight, bias, *geometry)
+
+
+def summation_error(case: Case, sources: list[Any], result: Any) -> Any:
+    """The bound of a sum of n products in any order: n·u·Σ|x·w| with unit round-off u."""
+    assert case.weight is not None
+    terms = int(np.prod(case.weight.values.shape[1:])) + 1
+    return torch_weighted(case, sources, magnitude=True) * (terms * MATRIX_ERROR)
+
+
+def _quantized_conv(case: Case, inputs: list[Any]) -> Any:
+    spec: Any = case.spec
+    assert case.weight is not None
+    packed = torch.ops.quantized.conv2d_prepack(
+        quantized_weight(case.weight),
+        torch.from_numpy(case.weight.bias),
+        *(list(spec.stride), list(spec.padding), list(spec.dilation), groups_of(case)),
+    )
+    kernels = torch.ops.quantized
+    run = kernels.conv2d_relu if spec.relu else kernels.conv2d
+    return run(inputs[0], packed, float(case.scale), case.zero)
+
+
+def quantized_linear(case: Case, inputs: list[Any]) -> Any:
+    """qnnpack's linear layer."""
+    assert case.weight is not None
+    kernels = torch.ops.quantized
+    packed = kernels.linear_prepack(
+        quantized_weight(case.weight), torch.from_numpy(case.weight.bias)
+    )
+    flat = inputs[0].contiguous().flatten(1)
+    result = kernels.linear(flat, packed, float(case.scale), case.zero)
+    return torch.relu(result) if case.spec.relu else result
+
+
+def _facts(instruction: str, *limits: str) -> Facts:
+    return Facts(
+        types="int8 or uint8 activations, int8 weights, int32 bias and sums",
+        limits=(*limits, *LIMITS),
+        instructions=("load", "store", instruction, "drain"),
+        roundings=("qnnpack", "fp32"),
+        exact=PEERS,
+    )
+
+
+def _convolution(name: str, edges: Any, draw: Any, facts: Facts) -> Operator:
+    return Operator(
+        name,
+        facts,
+        edges,
+        draw,
+        make_weighted,
+        relax=_relax_conv,
+        torch=torch_weighted,
+        quantized=_quantized_conv,
+        error=summation_error,
+        product=conv_product,
+        legal=legal_conv,
+        spec=ConvSpec,
+    )
+
+
+OPERATORS = (
+    _convolution(
+        "conv2d", conv_edges, draw_conv, _facts("conv", "kernels up to 16×16", "one group")
+    ),
+    _convolution(
+        "depthwise_conv2d",
+        depthwise_edges,
+        draw_depthwise,
+        _facts("dwconv", "one output a channel"),
+    ),
+    Operator(
+        "linear",
+        _facts("conv"),
+        linear_edges,
+        draw_linear,
+        make_weighted,
+        relax=relax_linear,
+        torch=torch_weighted,
+        quantized=quantized_linear,
+        error=summation_error,
+        product=linear_product,
+        spec=WeightSpec,
+    ),
+)

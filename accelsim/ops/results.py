@@ -1,0 +1,109 @@
+"""What was compared, by operator, stage and configuration, kept over runs in a JSON file.
+
+What comes in: outcomes. What goes out: the file, and counts by cell. A case that runs again takes
+the place of its older result; the file keeps results by case, so that merging never counts twice.
+
+    {"schema": "accelsim.ops/1", "operators": {NAME: {STAGE: {CONFIG: {CASE: RESULT}}}}}
+    RESULT: {"elements": n, "mismatches": n, "attributed": n, "cause": "…", "instructions": […]}
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelsim.errors import InputError
+from accelsim.ops.outcome import Outcome
+
+SCHEMA = "accelsim.ops/1"
+RESULTS = Path("build/ops/results.json")
+
+Cell = tuple[str, str, str]  # operator, stage, configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Totals of one cell."""
+
+    cases: int = 0
+    elements: int = 0
+    mismatches: int = 0
+    attributed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A results file: operator → stage → configuration → case → what came out."""
+
+    operators: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]]
+
+    def count(self, cell: Cell) -> Count:
+        """Totals of a cell; zeros where it was never run."""
+        operator, stage, config = cell
+        cases = self.operators.get(operator, {}).get(stage, {}).get(config, {})
+        total: Counter[str] = Counter()
+        for found in cases.values():
+            total.update({k: found[k] for k in ("elements", "mismatches", "attributed")})
+        return Count(len(cases), **total)
+
+    def instructions(self, operator: str) -> set[str]:
+        """Names of all instructions that programs of the operator used."""
+        stages = self.operators.get(operator, {}).values()
+        cases = (
+            case for configs in stages for found in configs.values() for case in found.values()
+        )
+        return {name for case in cases for name in case.get("instructions", ())}
+
+
+def read_results(path: Path) -> Results:
+    """A results file, empty where there is none. Raises InputError where it is another file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Results({})
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}; delete it") from None
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise InputError(f"{path} does not have the schema {SCHEMA}; delete it")
+    return Results(content["operators"])
+
+
+def merge_results(path: Path, outcomes: Iterable[tuple[str, str, str, Outcome]]) -> None:
+    """Put (operator, case, configuration, outcome) into the file, other runs' cases kept.
+
+    Runs that write at the same time wait for one another. Raises InputError where it cannot be
+    written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(InputError):  # a damaged file is replaced
+                _write(path, read_results(path), outcomes)
+                return
+            _write(path, Results({}), outcomes)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _write(path: Path, old: Results, outcomes: Iterable[tuple[str, str, str, Outcome]]) -> None:
+    merged: Any = json.loads(json.dumps(old.operators))
+    for operator, case, config, outcome in outcomes:
+        stages = merged.setdefault(operator, {})
+        cases = stages.setdefault(str(outcome.stage), {}).setdefault(config, {})
+        cases[case] = {
+            "elements": outcome.elements,
+            "mismatches": outcome.mismatches,
+            "attributed": outcome.attributed,
+            "cause": outcome.cause,
+            "instructions": list(outcome.instructions),
+        }
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps({"schema": SCHEMA, "operators": merged}), encoding="utf-8")
+    partial.replace(path)

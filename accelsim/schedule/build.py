@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accelsim.artifacts import I8, Step
+from accelsim.errors import ModelError
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import View
-from accelsim.spec.config import PAR_BEATS, Config
+from accelsim.spec.config import PAR_BEATS, TABLES, Config
 from accelsim.spec.isa import WEIGHTS_BASE
 
 ALIGN_BYTES = 64
@@ -42,6 +43,12 @@ class Slots:
         self.last = 1 - self.last
         self.held[self.last] = key
         return self.bases[self.last], True
+
+    def take_both(self, key: Hashable) -> tuple[int, bool]:
+        """Base of both slots together, and whether `key` must be loaded first."""
+        missing = self.held != [key, key]
+        self.held = [key, key]
+        return self.bases[0], missing
 
 
 @dataclass(slots=True)
@@ -81,6 +88,7 @@ class Builder:
     weights: Slots = field(init=False)
     params: Slots = field(init=False)
     acc: Slots = field(init=False)
+    tables: Slots = field(init=False)
     constants: Constants = field(default_factory=Constants)
     units: list[Unit] = field(default_factory=list)
 
@@ -94,9 +102,13 @@ class Builder:
         half_rows = c.par_rows // 2
         self.params = Slots((0, half_rows), half_rows)
         self.acc = Slots((0, 1), c.acc_rows)  # bases are bank numbers
+        self.tables = Slots((0, 1), 1)  # bases are table numbers
 
     def load_constant(self, chunk: bytes, memory: int, base: int, layer: int, tile: int) -> Step:
-        """Load a constant chunk to weight (1) or parameter (2) memory; `base` in rows or beats."""
+        """Load a constant chunk to weight (1), parameter (2) or table (3) memory.
+
+        `base` counts rows of weight memory, beats of the others.
+        """
         lanes = self.config.lanes
         beats = -(-len(chunk) // lanes)
         offset = self.constants.add(chunk.ljust(beats * lanes, b"\0"))
@@ -111,11 +123,30 @@ class Builder:
         return make_step(self.config, "load", values, layer, tile)
 
     def load_params(self, key: Hashable, chunk: bytes, unit: Unit, tile: int) -> int:
-        """Parameter row where `chunk` (whole rows) lies for this unit; loads it if need be."""
-        base, missing = self.params.take(key)
+        """Parameter row where `chunk` (whole rows) lies for this unit; loads it if need be.
+
+        A unit may ask once. A chunk beyond a slot takes all of the memory. Raises ModelError for
+        one beyond the memory.
+        """
+        rows = len(chunk) // (PAR_BEATS * self.config.lanes)
+        if rows > self.config.par_rows:
+            raise ModelError(
+                f"layer {unit.layer} needs {rows} parameter rows at once, configuration "
+                f"{self.config.name} has {self.config.par_rows}; enlarge par_rows"
+            )
+        take = self.params.take if rows <= self.params.size else self.params.take_both
+        base, missing = take(key)
         if missing:
             unit.weights.append(self.load_constant(chunk, 2, base * PAR_BEATS, unit.layer, tile))
         return base
+
+    def load_table(self, key: Hashable, chunk: bytes, unit: Unit, tile: int) -> int:
+        """Number of the table that holds `chunk` (256 words) for this unit, as `load_params`."""
+        table, missing = self.tables.take(key)
+        if missing:
+            base = table * self.config.tab_beats // TABLES
+            unit.weights.append(self.load_constant(chunk, 3, base, unit.layer, tile))
+        return table
 
     def constant_view(self, values: I8) -> View:
         """An (n, h, w, c) tensor among the constants, laid out as activations are."""

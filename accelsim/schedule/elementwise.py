@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from accelsim.artifacts import I8, Layer, TensorExtent
+from accelsim.artifacts import I8, Layer, Requantize, TensorExtent
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.limits import MAX_COUNT
+from accelsim.schedule.parameters import row_count, shared_rows
+from accelsim.schedule.pointwise import Place, requantized
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import (
     Box,
@@ -26,6 +28,7 @@ from accelsim.schedule.view import (
     tail,
     tensor_view,
 )
+from accelsim.spec.config import PAR_BEATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Operand:
 
     view: View
     scalar: bool
+    requantize: Requantize | None = None  # the operand is this of x - zero_point, as int8
+    zero_point: int = 0
 
     def box(self, box: Box) -> Box:
         """What a box of the target needs of it."""
@@ -107,19 +112,28 @@ def schedule_pairs(
     parts: tuple[Operand, Operand, View],
     pairing: Pairing,
 ) -> dict[str, int]:
-    """Append the units; both operands share an input slot. Returns facts of the tiling."""
+    """Append the units; both operands share an input slot. Returns facts of the tiling.
+
+    Operands that are requantized first share an output slot with the result.
+    """
     target = parts[2]
-    half, rows = builder.inputs.size // 2, builder.params.size
-    room = MAX_COUNT if pairing.shared else rows // pairing.par_rows
-    blocks_tile = min(target.blocks, half, room, MAX_COUNT)
-    if blocks_tile < 1 or rows < pairing.par_rows:
+    extra = [p.requantize for p in parts[:2] if p.requantize is not None]
+    room = min(builder.inputs.size // 2, builder.outputs.size // (1 + len(extra)))
+    rows = builder.params.size - sum(row_count(r) for r in extra)
+    most = (
+        (MAX_COUNT if rows >= pairing.par_rows else 0)
+        if pairing.shared
+        else (rows // pairing.par_rows)
+    )
+    blocks_tile = min(target.blocks, room, most, MAX_COUNT)
+    if blocks_tile < 1:
         raise ModelError(
             f"layer {name}: not even one pixel of one channel block fits into the buffers of "
             f"configuration {builder.config.name}; enlarge act_bank_rows or par_rows"
         )
     images, height, width = target.shape
-    cols_tile = min(width, half // blocks_tile, MAX_COUNT)
-    rows_tile = min(height, half // (blocks_tile * cols_tile), MAX_COUNT)
+    cols_tile = min(width, room // blocks_tile, MAX_COUNT)
+    rows_tile = min(height, room // (blocks_tile * cols_tile), MAX_COUNT)
     boxes = [
         Box(n, r, c, g)
         for n in range(images)
@@ -128,7 +142,7 @@ def schedule_pairs(
         for g in spans(target.blocks, blocks_tile)
     ]
     for tile, box in enumerate(boxes):
-        _tile(builder, index, tile, parts, pairing, box)
+        _tile(builder, index, tile, name, parts, pairing, box)
     return {
         "tiles": len(boxes),
         "row_splits": -(-height // rows_tile) * -(-width // cols_tile),
@@ -140,24 +154,39 @@ def _tile(
     builder: Builder,
     index: int,
     tile: int,
+    name: str,
     parts: tuple[Operand, Operand, View],
     pairing: Pairing,
     box: Box,
 ) -> None:
-    a, b, target = parts
-    config = builder.config
+    target, config = parts[2], builder.config
     unit = Unit(index)
-    a_base, _ = builder.inputs.take(None)
-    b_base = a_base + builder.inputs.size // 2
-    for operand, base in ((a, a_base), (b, b_base)):
-        unit.inputs.append(load_box(config, operand.view, operand.box(box), base, index, tile))
+    chunk = pairing.rows(box.blocks)
+    own_rows = len(chunk) // (PAR_BEATS * config.lanes)
+    for operand in parts[:2]:
+        if operand.requantize is not None:
+            chunk += shared_rows(operand.requantize, config.lanes, name)
     key = (index,) if pairing.shared else (index, box.blocks)
-    par_base = builder.load_params(key, pairing.rows(box.blocks), unit, tile)
+    par_base = builder.load_params(key, chunk, unit, tile)
+    in_base, _ = builder.inputs.take(None)
     dst_base, _ = builder.outputs.take(None)
     height, width, blocks = box.shape
-    values = {
-        **a.fields("a", a_base, box),
-        **b.fields("b", b_base, box),
+    values: dict[str, int] = {}
+    free, row = dst_base + box.size, par_base + own_rows
+    for letter, operand in zip("ab", parts[:2], strict=True):
+        base = in_base if letter == "a" else in_base + builder.inputs.size // 2
+        own = operand.box(box)
+        unit.inputs.append(load_box(config, operand.view, own, base, index, tile))
+        if operand.requantize is not None:
+            lanes = tail(operand.view.channels, own.blocks, config.lanes)
+            place = Place(own.shape, lanes, index, tile)
+            bases = (base, free, row)
+            unit.compute.append(
+                requantized(builder, place, bases, operand.zero_point, operand.requantize)
+            )
+            base, free, row = free, free + own.size, row + row_count(operand.requantize)
+        values |= operand.fields(letter, base, box)
+    values |= {
         "dst_base": dst_base,
         **dense("dst", box.shape),
         "out_h": height,

@@ -16,7 +16,7 @@ from accelsim.artifacts import I8, I32, Requantize, Step
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.conv_tiling import ConvShape, Tiling
 from accelsim.schedule.limits import step
-from accelsim.schedule.parameters import end_values, parameter_rows, row_count
+from accelsim.schedule.parameters import end_values, parameter_rows, row_count, shared_rows
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import Box, Span, View, dense, load_box, spans, store_box, tail
 from accelsim.spec.config import DEPTHWISE_TAPS
@@ -50,11 +50,11 @@ class MatrixJob:
     shape: ConvShape
     tiling: Tiling
     weights: Weights
-    bias: I32  # (output channels,)
+    bias: I32 | None  # (output channels,); None if all blocks share rows without a bias
     requantize: Requantize
     input_zero_point: int
     weight_zero_point: int = 0
-    part: Hashable = 0  # tells jobs of one layer apart that have other weights or parameters
+    part: Hashable = 0  # tells jobs of one layer apart that have other weights
 
 
 def emit(job: MatrixJob, tile: int = 0) -> int:
@@ -187,8 +187,12 @@ def _matrix_step(
 def _drain_and_store(job: MatrixJob, unit: Unit, tile: int, out: Box, bank: int) -> list[Step]:
     builder, requantize = job.builder, job.requantize
     config = builder.config
-    chunk = parameter_rows(job.bias, requantize, out.blocks, config.lanes, job.name)
-    par_base = builder.load_params((job.index, job.part, out.blocks), chunk, unit, tile)
+    if job.bias is None:
+        chunk, stride = shared_rows(requantize, config.lanes, job.name), 0
+    else:
+        chunk = parameter_rows(job.bias, requantize, out.blocks, config.lanes, job.name)
+        stride = row_count(requantize) if out.shape[2] > 1 else 0
+    par_base = builder.load_params((job.index, chunk), chunk, unit, tile)
     dst_base, _ = builder.outputs.take(None)
     height, width, blocks = out.shape
     values = {
@@ -200,7 +204,7 @@ def _drain_and_store(job: MatrixJob, unit: Unit, tile: int, out: Box, bank: int)
         "dst_base": dst_base,
         **dense("dst", out.shape),
         "par_base": par_base,
-        "par_stride": row_count(requantize) if blocks > 1 else 0,
+        "par_stride": stride,
         **end_values(requantize),
     }
     drain = make_step(config, "drain", values, job.index, tile)

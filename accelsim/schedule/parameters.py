@@ -20,6 +20,13 @@ def row_count(requantize: Requantize) -> int:
     return 2 if requantize.mode == "fp32" else 3
 
 
+def is_shared(requantize: Requantize) -> bool:
+    """Whether one multiplier serves all channels, so that blocks may share parameter rows."""
+    return requantize.multiplier.size == 1 and (
+        requantize.shift is None or requantize.shift.size == 1
+    )
+
+
 def end_values(requantize: Requantize) -> dict[str, int]:
     """Fields that say how an instruction rounds and clamps."""
     return {

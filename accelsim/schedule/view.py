@@ -64,23 +64,18 @@ def tensor_view(tensor: TensorExtent, lanes: int) -> View:
 def merged(*views: View) -> tuple[View, ...]:
     """Views of one shape with as many pixels in a row as all of their strides allow."""
     n, h, w = views[0].shape
-    if all(v.strides[0] == h * v.strides[1] or n == 1 for v in views):
-        views = tuple(_first_two_as_one(v) for v in views)
+    if n == 1 or h == 1 or all(v.strides[0] == h * v.strides[1] for v in views):
+        views = tuple(
+            replace(v, shape=(1, n * h, w), strides=(0, v.strides[1 if h > 1 else 0], v.strides[2]))
+            for v in views
+        )
         n, h = 1, n * h
-    if n == 1 and all(v.strides[1] == w * v.strides[2] or h == 1 for v in views):
-        views = tuple(replace(v, shape=(1, 1, h * w), strides=_row_strides(v)) for v in views)
+    if n == 1 and (h == 1 or w == 1 or all(v.strides[1] == w * v.strides[2] for v in views)):
+        views = tuple(
+            replace(v, shape=(1, 1, h * w), strides=(0, 0, v.strides[2 if w > 1 else 1]))
+            for v in views
+        )
     return views
-
-
-def _first_two_as_one(v: View) -> View:
-    n, h, w = v.shape
-    row = v.strides[1] if h > 1 or n == 1 else v.strides[0]
-    return replace(v, shape=(1, n * h, w), strides=(0, row, v.strides[2]))
-
-
-def _row_strides(v: View) -> Grid:
-    _, _, w = v.shape
-    return (0, 0, v.strides[2] if w > 1 or v.shape[1] == 1 else v.strides[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,13 @@ from accelsim.schedule.conv_tiling import ConvShape, choose
 from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, check_padding, largest_tile, step
 from accelsim.schedule.matrix import ConstantWeights, MatrixJob, emit
 from accelsim.schedule.operators import Operator
-from accelsim.schedule.parameters import end_values, parameter_rows, row_count, shared_rows
+from accelsim.schedule.parameters import (
+    end_values,
+    is_shared,
+    parameter_rows,
+    row_count,
+    shared_rows,
+)
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import (
     Box,
@@ -125,18 +131,13 @@ def _shifted(axis: Axis, outputs: Span) -> Axis:
     return replace(axis, out=outputs[1] - outputs[0], pad=axis.pad - outputs[0] * axis.stride)
 
 
-def _shared(requantize: Requantize) -> bool:
-    """Whether one multiplier serves all channels, so that all blocks share parameter rows."""
-    return requantize.multiplier.size == 1
-
-
 def _choose(builder: Builder, pool: Pool2d, region: Region) -> tuple[int, int, int] | None:
     """Rows, columns and blocks of a tile: as many blocks, then columns, then rows as fit."""
     rows, cols, requantize = region.rows, region.cols, region.requantize
     if max(pool.kernel) > MAX_KERNEL:
         return None
     most = MAX_COUNT
-    if requantize is not None and not _shared(requantize):
+    if requantize is not None and not is_shared(requantize):
         most = min(most, builder.params.size // row_count(requantize))
     for blocks in tile_sizes(region.target.blocks):
         if blocks > most:
@@ -262,7 +263,7 @@ def _end(
     """Load the parameter rows of a sum if need be; fields that name them."""
     requantize, lanes = region.requantize, builder.config.lanes
     assert requantize is not None
-    if _shared(requantize):
+    if is_shared(requantize):
         key: tuple[object, ...] = (unit.layer, region.number)
         chunk, stride = shared_rows(requantize, lanes, name), 0
     else:

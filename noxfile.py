@@ -19,7 +19,7 @@ import nox
 ROOT = Path(__file__).parent
 ENV = ROOT / "build" / "env"
 STAMP = ENV / "installed.sha256"
-EXTRAS = "compile,cosim,report,dev"
+EXTRAS = "compile,cosim,report,peers,dev"
 # Two-thread BLAS collapses when the other core is busy, and results must not depend on the machine.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -88,6 +88,12 @@ def tests(session: nox.Session) -> None:
 def ops(session: nox.Session) -> None:
     """Run one operator's regression: `nox -s ops -- conv2d`; without a name, every operator's."""
     python(session, "-m", "accelsim.ops", *session.posargs)
+
+
+@shared
+def peers(session: nox.Session) -> None:
+    """Run other projects' kernels and cases against the NPU: `-- --suite NAME --json FILE`."""
+    python(session, "-m", "accelsim.peers", *session.posargs)
 
 
 @shared

@@ -40,15 +40,19 @@ RANKS = {
     "testbench": 13,
     "vectors": 13,
     "mutate": 14,
+    "peers": 14,
     "verify": 15,
     "pytest_plugin": 16,
     "cli": 16,
     "__main__": 17,
 }
-FRAMEWORKS = {"tvm", "tvm_ffi", "torch", "torchao", "onnx", "onnxruntime"}
+FRAMEWORKS = {
+    *("tvm", "tvm_ffi", "torch", "torchao", "onnx", "onnxruntime"),
+    *("ai_edge_litert", "tflite"),
+}
 MAY_IMPORT_FRAMEWORKS = {
     *("zoo", "importer", "quantize", "legalize", "partition"),
-    *("reference", "codegen", "ops", "verify", "cli", "vectors"),
+    *("reference", "codegen", "ops", "peers", "verify", "cli", "vectors"),
 }
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}

@@ -1,0 +1,89 @@
+"""What a peer's case is: layers of ours, inputs, and the outputs that the peer computed from them.
+
+What comes in: nothing. What goes out: the types that suites fill in and runs consume. It must not
+know any peer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accelsim.artifacts import I8, Layer, LayerOp, Region, Shape4, Tensor
+from accelsim.errors import AccelsimError
+
+
+class OutOfScopeError(AccelsimError):
+    """The case is legible, and the project does not claim to run what it describes."""
+
+
+class UnreadableError(AccelsimError):
+    """The case's files are missing, malformed or of a form that the reader does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A case that was read: what to run, on what, and what must come out.
+
+    `explain` gives, for what the NPU computed, the cause of an allowed difference from the peer, or
+    None where nothing explains it; without it every element must be equal.
+    """
+
+    region: Region
+    inputs: Mapping[str, I8]  # by name of the region's inputs, (n, h, w, c)
+    expected: Mapping[str, I8]  # by name of the region's outputs, (n, h, w, c)
+    explain: Callable[[Mapping[str, I8]], str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCase:
+    """One case of a suite. `load` raises AccelsimError where the case cannot be run."""
+
+    suite: str
+    name: str
+    load: Callable[[], Trial] = field(compare=False)
+
+
+def chain(name: str, source: I8, *ops: tuple[LayerOp, Shape4]) -> tuple[Region, dict[str, I8]]:
+    """A region of layers, each fed by the one before, and its input."""
+    tensors = {"x": Tensor("x", shape4(source), 0, 1.0)}
+    layers, last = [], "x"
+    for number, (op, shape) in enumerate(ops):
+        output = f"y{number}"
+        tensors[output] = Tensor(output, shape, 0, 1.0)
+        layers.append(Layer(output, kind_of(op), (output,), (last,), output, op))
+        last = output
+    return Region(symbol(name), tensors, ("x",), (last,), tuple(layers)), {"x": source}
+
+
+def binary(name: str, a: I8, b: I8, op: LayerOp, shape: Shape4) -> tuple[Region, dict[str, I8]]:
+    """A region of one layer with two activations, and its inputs."""
+    tensors = {
+        "a": Tensor("a", shape4(a), 0, 1.0),
+        "b": Tensor("b", shape4(b), 0, 1.0),
+        "y": Tensor("y", shape, 0, 1.0),
+    }
+    layer = Layer("y", kind_of(op), ("y",), ("a", "b"), "y", op)
+    return Region(symbol(name), tensors, ("a", "b"), ("y",), (layer,)), {"a": a, "b": b}
+
+
+def kind_of(op: LayerOp) -> str:
+    """Name of a layer's operator, for messages."""
+    return type(op).__name__.lower()
+
+
+def symbol(name: str) -> str:
+    """A case's name as an identifier."""
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def shape4(values: I8) -> Shape4:
+    """Shape of an (n, h, w, c) array. Raises UnreadableError for another rank."""
+    if values.ndim != 4 or values.dtype != np.int8:
+        raise UnreadableError(
+            f"an activation is {values.dtype} of rank {values.ndim}, expected int8 (n, h, w, c)"
+        )
+    n, h, w, c = values.shape
+    return (n, h, w, c)

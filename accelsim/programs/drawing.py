@@ -7,58 +7,85 @@ drawn small so that oracles with Python loops stay quick.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accelsim.simulate.memory import Memory, new_memory
+from accelsim.spec.arithmetic import ADD_MODES, BINARY_KINDS, MODES
 from accelsim.spec.config import Config
+from accelsim.spec.durations import ADD_ROWS, REQUANTIZE_ROWS
 from accelsim.spec.encoding import check, decode, encode
+from accelsim.spec.normalization import softmax_table
 
 Values = dict[str, int]
 REGION_BEATS = 4096
+ADD_TFLITE = ADD_MODES.index("tflite")
 
 
 def random_memory(rng: np.random.Generator, config: Config) -> Memory:
-    """Memories of full-range random bytes; floats in parameter memory come from `parameters`."""
+    """Memories of full-range random bytes; table 0 is one of a softmax."""
     dram = {b: rng.integers(0, 256, REGION_BEATS * config.lanes, dtype=np.uint8) for b in range(8)}
     memory = new_memory(config, dram)
-    for array in (memory.act, memory.wgt, memory.par):
+    for array in memory.local:
         array[...] = rng.integers(-128, 128, array.shape)
+    memory.tables[0] = exponentials(rng)
     memory.acc[...] = rng.integers(-(1 << 31), 1 << 31, memory.acc.shape)
     return memory
 
 
-def put_parameters(
-    rng: np.random.Generator, memory: Memory, v: Values, kinds: str, spread: float
-) -> None:
-    """Parameter rows of every block: `i` an int32 bias, `f` a positive float around `spread`.
+def exponentials(rng: np.random.Generator) -> NDArray[np.int32]:
+    """A table as softmax has it: exp(-d·scale) in Q0.31, of any scale."""
+    return softmax_table(float(np.exp(rng.uniform(np.log(1e-3), np.log(2)))))
 
-    `m` is a multiplier of a fixed-point sum, `s` its shift, usual ones four times out of five.
-    """
-    for block in range(v["blocks"]):
+
+def parameter_kinds(name: str, v: Values) -> tuple[str, float]:
+    """(kinds of the parameter rows of a block, usual scale) for `put_parameters`; "" has none."""
+    integer = v.get("mode", 0) != 0
+    if name == "add":
+        return ("fff", "mms", "MMMSSS")[v["mode"]], 0.3 if v["mode"] != ADD_TFLITE else 0.5
+    if name == "layernorm":
+        return "go", float(1 << v["gain_bits"])
+    scales = {"drain": 2e-8, "pool": 1e-5, "binary": 1e-4}
+    return ("iMS" if integer else "if", scales[name]) if name in scales else ("", 1.0)
+
+
+def put_parameters(rng: np.random.Generator, memory: Memory, name: str, v: Values) -> None:
+    """Parameter rows of every block of an instruction, of `parameter_kinds`."""
+    kinds, spread = parameter_kinds(name, v)
+    for block in range(v.get("blocks", 0)):
         for row, kind in enumerate(kinds):
             at = v["par_base"] + block * v["par_stride"] + row
-            words = memory.par_words[at]
-            if kind == "i":
-                words[...] = rng.integers(-(1 << 20), 1 << 20, words.shape)
-            elif kind in "ms":
-                words[...] = fixed_words(rng, kind, words.shape)
-            else:
-                words[...] = (
-                    np.exp(rng.normal(0, 1.5, words.shape)).astype(np.float32) * np.float32(spread)
-                ).view(np.int32)
+            memory.par_words[at] = parameter_row(rng, kind, spread, memory.lanes)
 
 
-def fixed_words(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Multipliers (many powers of two, which make ties) or shifts; any word one time in five."""
-    if kind == "m":
-        usual = rng.integers(0, (1 << 22) + 1, shape)
-        usual = np.where(rng.random(shape) < 0.5, 1 << rng.integers(12, 23, shape), usual)
-    else:
-        usual = rng.integers(13, 32, shape)
-    wild = rng.integers(-(1 << 31), 1 << 31, shape)
-    return np.where(rng.random(shape) < 0.8, usual, wild)
+def parameter_row(
+    rng: np.random.Generator, kind: str, spread: float, lanes: int
+) -> NDArray[np.int32]:
+    """`lanes` words of one kind, the usual ones of integer modes four times out of five.
+
+    `i` an int32 bias, `f` a positive float around `spread`; `m` a multiplier of a fixed-point sum,
+    `s` its shift; `M` a mantissa, `S` a shift with which it is around `spread`; `g` a gain of about
+    `spread`, `o` an offset of a layer normalization.
+    """
+    if kind == "i":
+        return rng.integers(-(1 << 20), 1 << 20, lanes).astype(np.int32)
+    if kind == "f":
+        floats = np.exp(rng.normal(0, 1.5, lanes)).astype(np.float32) * np.float32(spread)
+        return floats.view(np.int32)
+    powers = 1 << rng.integers(12, 23, lanes)  # they make ties
+    half = rng.random(lanes) < 0.5
+    made: dict[str, Callable[[], NDArray[Any]]] = {
+        "m": lambda: np.where(half, powers, rng.integers(0, (1 << 22) + 1, lanes)),
+        "s": lambda: rng.integers(13, 32, lanes),
+        "M": lambda: np.where(half, powers << 8, rng.integers(1 << 30, 1 << 31, lanes)),
+        "S": lambda: round(np.log2(spread)) + rng.integers(-2, 3, lanes),
+        "g": lambda: rng.normal(0, 30, lanes) * spread,
+        "o": lambda: rng.integers(-(1 << 22), 1 << 22, lanes),
+    }
+    wild = rng.integers(-(1 << 31), 1 << 31, lanes)
+    return np.where(rng.random(lanes) < 0.8, made[kind]().astype(np.int64), wild).astype(np.int32)
 
 
 def window(rng: np.random.Generator, blocks: int) -> Values:
@@ -107,12 +134,24 @@ def destination(rng: np.random.Generator, v: Values) -> Values:
         "dst_row_stride": int(width * col + rng.integers(0, 3)),
         "dst_col_stride": int(col),
         "dst_block_stride": 1 if layout else int(height * (width + 2)),
-        "par_base": int(rng.integers(0, 4)),
-        "par_stride": int(rng.choice([0, 3])),
+    }
+
+
+def ending(rng: np.random.Generator, rows: int) -> Values:
+    """Where `rows` parameter rows a block lie, zero point and limits."""
+    return {
+        "par_base": int(rng.integers(0, 3)),
+        "par_stride": int(rng.choice([0, rows, rows + 1])),
         "zero_point": int(rng.integers(-128, 128)),
         "clamp_min": int(rng.integers(-128, 128)),
         "clamp_max": int(rng.integers(-128, 128)),
     }
+
+
+def requantized(rng: np.random.Generator) -> Values:
+    """A mode of requantization, and what goes with it."""
+    mode = int(rng.integers(len(MODES)))
+    return {"mode": mode, **ending(rng, REQUANTIZE_ROWS.numbers[mode])}
 
 
 def conv(rng: np.random.Generator, config: Config) -> Values:
@@ -126,6 +165,7 @@ def conv(rng: np.random.Generator, config: Config) -> Values:
         "out_blocks": int(rng.integers(1, 3)),
         "in_tail": int(rng.integers(1, config.lanes + 1)),
         "out_tail": int(rng.integers(1, config.lanes + 1)),
+        "transposed": int(rng.integers(2)),
     }
 
 
@@ -144,15 +184,18 @@ def dwconv(rng: np.random.Generator, config: Config) -> Values:
 
 def drain(rng: np.random.Generator, config: Config) -> Values:
     """A drain of up to 3 blocks."""
-    v = {
-        "acc_bank": int(rng.integers(2)),
-        "acc_base": int(rng.integers(0, 8)),
+    v = {"acc_bank": int(rng.integers(2)), "acc_base": int(rng.integers(0, 8)), **size(rng, config)}
+    return {**v, **destination(rng, v), **requantized(rng)}
+
+
+def size(rng: np.random.Generator, config: Config) -> Values:
+    """Outputs of up to 3 blocks."""
+    return {
         "out_h": int(rng.integers(1, 5)),
         "out_w": int(rng.integers(1, 5)),
         "blocks": int(rng.integers(1, 4)),
         "tail": int(rng.integers(1, config.lanes + 1)),
     }
-    return {**v, **destination(rng, v)}
 
 
 def pool(rng: np.random.Generator, config: Config) -> Values:
@@ -166,26 +209,65 @@ def pool(rng: np.random.Generator, config: Config) -> Values:
         "sum": int(rng.integers(2)),
         "input_zero_point": int(rng.integers(-128, 128)),
     }
-    return {**v, **destination(rng, v)}
+    return {**v, **destination(rng, v), **requantized(rng)}
+
+
+def operands(rng: np.random.Generator, v: Values) -> Values:
+    """Two operands, which may have different layouts; one row may stand for many."""
+    v = {**v, **{f"{name}_zero_point": int(rng.integers(-128, 128)) for name in "ab"}}
+    for name, base in (("a", 0), ("b", 90)):
+        v |= source(rng, name, base)
+        v[f"{name}_scalar"] = int(rng.random() < 0.3)
+    if rng.random() < 0.1:  # an operand and itself
+        v |= {f"b_{part}": v[f"a_{part}"] for part in PLACE}
+    return v
+
+
+PLACE = ("base", "row_stride", "col_stride", "block_stride")
+
+
+def source(rng: np.random.Generator, name: str, base: int = 0) -> Values:
+    """Where an operand lies."""
+    strides = (int(rng.integers(0, 8)), int(rng.integers(0, 3)), int(rng.integers(0, 20)))
+    place = (int(rng.integers(base, base + 20)), *strides)
+    return {f"{name}_{part}": value for part, value in zip(PLACE, place, strict=True)}
 
 
 def add(rng: np.random.Generator, config: Config) -> Values:
-    """An add whose operands may have different layouts."""
-    v = {
-        "out_h": int(rng.integers(1, 5)),
-        "out_w": int(rng.integers(1, 5)),
-        "blocks": int(rng.integers(1, 4)),
-        "tail": int(rng.integers(1, config.lanes + 1)),
-        "a_zero_point": int(rng.integers(-128, 128)),
-        "b_zero_point": int(rng.integers(-128, 128)),
-        "mode": int(rng.integers(2)),
-    }
-    for name, base in (("a", 0), ("b", 90)):
-        v[f"{name}_base"] = int(rng.integers(base, base + 20))
-        v[f"{name}_row_stride"] = int(rng.integers(0, 8))
-        v[f"{name}_col_stride"] = int(rng.integers(0, 3))
-        v[f"{name}_block_stride"] = int(rng.integers(0, 20))
+    """An add or a difference."""
+    v = operands(rng, size(rng, config))
+    mode = int(rng.integers(len(ADD_MODES)))
+    given = {"mode": mode, "subtract": int(rng.integers(2)), **ending(rng, ADD_ROWS.numbers[mode])}
+    return {**v, **destination(rng, v), **given}
+
+
+def binary(rng: np.random.Generator, config: Config) -> Values:
+    """A product, minimum or maximum."""
+    v = operands(rng, size(rng, config))
+    kind = int(rng.integers(len(BINARY_KINDS)))
+    return {**v, **destination(rng, v), **requantized(rng), "kind": kind}
+
+
+def lookup(rng: np.random.Generator, config: Config) -> Values:
+    """A lookup in either table."""
+    v = {**source(rng, "in"), **size(rng, config), "lut": int(rng.integers(2))}
     return {**v, **destination(rng, v)}
+
+
+def softmax(rng: np.random.Generator, config: Config) -> Values:
+    """A softmax with either table."""
+    return lookup(rng, config)
+
+
+def layernorm(rng: np.random.Generator, config: Config) -> Values:
+    """A layernorm; a third of them with an epsilon as large as fields allow."""
+    v = {**source(rng, "in"), **size(rng, config)}
+    if rng.random() < 0.3:
+        v |= {"in_row_stride": 0, "in_col_stride": 0}
+    epsilon = int(rng.integers(0, 1 << int(rng.integers(1, 33))))
+    shift = int(rng.integers(0, 16) if rng.random() < 0.3 else rng.integers(0, 3))
+    given = {"gain_bits": int(rng.integers(25)), "epsilon": epsilon, "epsilon_shift": shift}
+    return {**v, **destination(rng, v), **ending(rng, 2), **given}
 
 
 def transfer(rng: np.random.Generator) -> Values:
@@ -211,7 +293,7 @@ def transfer(rng: np.random.Generator) -> Values:
 def load(rng: np.random.Generator, config: Config) -> Values:
     """A load into any memory; its DRAM runs may overlap."""
     v = transfer(rng)
-    return {**v, "memory": int(rng.integers(3)), "dram_stride1": int(rng.integers(0, 10))}
+    return {**v, "memory": int(rng.integers(4)), "dram_stride1": int(rng.integers(0, 10))}
 
 
 def store(rng: np.random.Generator, config: Config) -> Values:
@@ -227,6 +309,10 @@ DRAW: dict[str, Callable[[np.random.Generator, Config], Values]] = {
     "drain": drain,
     "pool": pool,
     "add": add,
+    "binary": binary,
+    "lookup": lookup,
+    "softmax": softmax,
+    "layernorm": layernorm,
 }
 
 

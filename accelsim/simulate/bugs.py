@@ -9,29 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from accelsim.errors import InputError
 from accelsim.simulate.decoded import Op, engines_of
-from accelsim.simulate.vector import Rounding
-from accelsim.spec.arithmetic import FIXED_SHIFT_MAX, I64, add_fixed, saturate32
-from accelsim.spec.config import ENGINES, Config
+from accelsim.simulate.scaling import Rounding
+from accelsim.simulate.wrong_arithmetic import CUT, SHIFTED
+from accelsim.spec.arithmetic import BINARY_KINDS, MODES
+from accelsim.spec.config import ENGINES, VECTOR, Config
 from accelsim.spec.encoding import extent_end, extent_limit
-from accelsim.spec.isa import BY_NAME
+from accelsim.spec.isa import BY_NAME, INSTRUCTIONS
 
 Values = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One mutation: kind is address, sign, rounding, semaphore or count."""
+    """One mutation: kind is address, sign, rounding, semaphore, count, table or operation."""
 
     kind: str
     doc: str
     opcodes: tuple[str, ...]  # instructions that it affects
     change: Callable[[Values, Op, Config], Values]  # fields that differ
+    rounding: Rounding | None = None  # another arithmetic
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -67,6 +66,20 @@ def _plus(field: str, step: int) -> Callable[[Values, Op, Config], Values]:
     return lambda v, op, config: {field: v[field] + step}
 
 
+def _toggled(field: str) -> Callable[[Values, Op, Config], Values]:
+    return lambda v, op, config: {field: v[field] ^ 1}
+
+
+def _next(field: str, first: int, end: int) -> Callable[[Values, Op, Config], Values]:
+    """The next value from `first` on, the first one after the last; values before it stay."""
+
+    def change(v: Values, op: Op, config: Config) -> Values:
+        after = v[field] + 1 if v[field] + 1 < end else first
+        return {field: after} if v[field] >= first else {}
+
+    return change
+
+
 def _fewer(*names: str) -> Callable[[Values, Op, Config], Values]:
     """One less of the first count that is above one."""
 
@@ -80,7 +93,8 @@ def _same(v: Values, op: Op, config: Config) -> Values:
     return {}
 
 
-VECTOR_OPS = ("drain", "pool", "add")
+VECTOR_OPS = tuple(i.name for i in INSTRUCTIONS if i.engine == VECTOR)
+SCALED_OPS = ("drain", "pool", "add", "binary")
 COUNTS = ("count0", "count1", "count2")
 BUGS: dict[str, Bug] = {
     "load_address": Bug("address", "load writes one row further", ("load",), _moved("local_base")),
@@ -104,13 +118,43 @@ BUGS: dict[str, Bug] = {
         "semaphore", "the matrix engine gives no tokens", ("conv", "dwconv"), _plus("give", 0)
     ),
     "vector_take": Bug("semaphore", "the vector engine takes no tokens", VECTOR_OPS, _same),
-    "vector_rounding": Bug("rounding", "scaled values are cut off, not rounded", VECTOR_OPS, _same),
+    "vector_rounding": Bug(
+        "rounding", "scaled values are cut off, not rounded", SCALED_OPS, _same, CUT
+    ),
     "vector_address": Bug(
         "address", "results land one row further", VECTOR_OPS, _moved("dst_base")
     ),
     "drain_clamp": Bug("count", "drain clamps one step lower", ("drain",), _plus("clamp_max", -1)),
     "pool_sign": Bug("sign", "pool adds the zero point", ("pool",), _negated("input_zero_point")),
     "add_sign": Bug("sign", "add adds the second zero point", ("add",), _negated("b_zero_point")),
+    "conv_transposed": Bug(
+        "address", "conv takes weight tiles the other way round", ("conv",), _toggled("transposed")
+    ),
+    "add_subtract": Bug(
+        "operation", "add subtracts, and the other way round", ("add",), _toggled("subtract")
+    ),
+    "binary_kind": Bug(
+        "operation",
+        "binary does the next operation",
+        ("binary",),
+        _next("kind", 0, len(BINARY_KINDS)),
+    ),
+    "binary_mode": Bug(
+        "rounding",
+        "binary rounds as the next integer mode",
+        ("binary",),
+        _next("mode", 1, len(MODES)),
+    ),
+    "binary_shift": Bug(
+        "sign", "binary shifts the other way in integer modes", ("binary",), _same, SHIFTED
+    ),
+    "table_index": Bug("table", "the other table is read", ("lookup", "softmax"), _toggled("lut")),
+    "softmax_count": Bug(
+        "count", "softmax leaves the last channel out", ("softmax",), _fewer("tail", "blocks")
+    ),
+    "layernorm_count": Bug(
+        "count", "layernorm takes a gain for half of it", ("layernorm",), _plus("gain_bits", 1)
+    ),
     "store_address": Bug(
         "address", "store writes one beat before", ("store",), _earlier("dram_offset")
     ),
@@ -144,27 +188,10 @@ def plant(ops: Sequence[Op], name: str, config: Config) -> tuple[Op, ...]:
     return tuple(changed(op) for op in ops)
 
 
-def _cut(scaled: Any) -> I64:
-    return saturate32(np.trunc(np.nan_to_num(scaled.astype(np.float64))).astype(np.int64))
-
-
-def _scale_cut(accumulator: Any, multiplier: Any) -> I64:
-    return _cut(accumulator.astype(np.float32) * multiplier)
-
-
-def _add_cut(a: Any, b: Any, a_scale: Any, b_scale: Any, inverse: Any) -> I64:
-    total = a.astype(np.float32) * a_scale + b.astype(np.float32) * b_scale
-    return _cut(total * inverse)
-
-
-def _add_fixed_cut(a: Any, b: Any, a_multiplier: Any, b_multiplier: Any, shift: Any) -> I64:
-    total = add_fixed(a, b, a_multiplier, b_multiplier, np.zeros_like(shift))
-    whole: I64 = np.sign(total) * (np.abs(total) >> (shift & FIXED_SHIFT_MAX))
-    return whole
-
-
-def rounding(name: str | None, index: int) -> Rounding:
-    """How instruction `index` rounds under a bug."""
-    if name and name.partition("@")[0] == "vector_rounding" and find(name)[1] in (None, index):
-        return Rounding(_scale_cut, _add_cut, _add_fixed_cut)
+def rounding(name: str | None, op: Op) -> Rounding:
+    """How an instruction rounds under a bug."""
+    if name:
+        bug, at = find(name)
+        if bug.rounding and op.name in bug.opcodes and at in (None, op.index):
+            return bug.rounding
     return Rounding()

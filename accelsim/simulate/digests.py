@@ -1,6 +1,6 @@
 """Digests of what an instruction wrote, computed without a product for every word.
 
-What comes in: memories, field values and the name of the instruction. What goes out: the 64-bit
+What comes in: rows, the offset of their addresses, and their contents. What goes out: the 64-bit
 digest that `accelsim.spec.digest` defines; its formula is rearranged here as below.
 
 The weight of word j in row a is p | 1 with p = (64a + j + 1)·M. M is odd, so p is even where j is
@@ -11,22 +11,17 @@ because a counts from the lowest row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.simulate.footprint import Dimensions, Rows, rows_of
-from accelsim.simulate.memory import Memory, rows_view
-from accelsim.simulate.transfer import COUNTS, dram_rows, local_rows
-from accelsim.spec.digest import ACC_BANK_SHIFT, DRAM_BASE_SHIFT, MULTIPLIER, WORDS_PER_ROW
+from accelsim.simulate.rows import Rows
+from accelsim.spec.digest import MULTIPLIER, WORDS_PER_ROW
 
 MASK = (1 << 64) - 1
 HALF = 1 << 16
 FLOAT64_EXACT = 1 << 53
-Fields = Mapping[str, int]
-Written = tuple[Rows, int, NDArray[np.generic]]  # rows, offset of their addresses, contents
 
 
 @lru_cache(maxsize=16)
@@ -66,51 +61,3 @@ def digest_rows(rows: Rows, offset: int, contents: NDArray[np.generic]) -> int:
 @lru_cache(maxsize=64)
 def _distances(count: int) -> NDArray[np.float64]:
     return np.arange(count, dtype=np.float64)
-
-
-def _load(memory: Memory, v: Fields) -> Written:
-    dimensions = tuple((v[c], v[f"local_stride{2 - i}"]) for i, c in enumerate(COUNTS))
-    return rows_of(v["local_base"], dimensions), 0, local_rows(memory, v)
-
-
-def _store(memory: Memory, v: Fields) -> Written:
-    strides = (v["dram_stride2"], v["dram_stride1"], 1)
-    dimensions = tuple((v[c], s) for c, s in zip(COUNTS, strides, strict=True))
-    beats = rows_of(v["dram_offset"], dimensions)
-    return beats, v["base_reg"] << DRAM_BASE_SHIFT, dram_rows(memory, v)
-
-
-def _accumulators(blocks: str) -> Callable[[Memory, Fields], Written]:
-    def written(memory: Memory, v: Fields) -> Written:
-        first, count = v["acc_base"], v[blocks] * v["out_h"] * v["out_w"]
-        rows = slice(first, first + count)
-        return rows, v["acc_bank"] << ACC_BANK_SHIFT, memory.acc[v["acc_bank"], rows]
-
-    return written
-
-
-def _activations(memory: Memory, v: Fields) -> Written:
-    dimensions: Dimensions = (
-        (v["blocks"], v["dst_block_stride"]),
-        (v["out_h"], v["dst_row_stride"]),
-        (v["out_w"], v["dst_col_stride"]),
-    )
-    counts, strides = zip(*dimensions, strict=True)
-    contents = rows_view(memory.act, v["dst_base"], counts, strides, memory.lanes)
-    return rows_of(v["dst_base"], dimensions), 0, contents
-
-
-WRITTEN: dict[str, Callable[[Memory, Fields], Written]] = {
-    "load": _load,
-    "store": _store,
-    "conv": _accumulators("out_blocks"),
-    "dwconv": _accumulators("blocks"),
-    "drain": _activations,
-    "pool": _activations,
-    "add": _activations,
-}
-
-
-def written_digest(name: str, memory: Memory, v: Fields) -> int:
-    """Digest of what an instruction has just written."""
-    return digest_rows(*WRITTEN[name](memory, v))

@@ -11,14 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accelsim.simulate.decoded import Op
-from accelsim.simulate.digests import written_digest
-from accelsim.simulate.matrix import conv, dwconv
+from accelsim.simulate.digests import digest_rows
+from accelsim.simulate.instructions import behaviour
 from accelsim.simulate.memory import Memory
-from accelsim.simulate.transfer import load, store
-from accelsim.simulate.vector import Rounding, add, drain, pool
-
-MATRIX_AND_DMA = {"load": load, "store": store, "conv": conv, "dwconv": dwconv}
-VECTOR_UNIT = {"drain": drain, "pool": pool, "add": add}
+from accelsim.simulate.scaling import Rounding
 
 
 @dataclass(slots=True)
@@ -33,12 +29,10 @@ class Executor:
 
     def run(self, op: Op) -> int:
         """Execute one instruction; returns its digest, 0 if not observed."""
+        instruction = behaviour(op.name)
         # Multipliers outside the legal range may overflow; the result is then unspecified.
         with np.errstate(over="ignore", invalid="ignore"):
-            if op.name in MATRIX_AND_DMA:
-                MATRIX_AND_DMA[op.name](self.memory, op.values)
-            else:
-                low, high = VECTOR_UNIT[op.name](self.memory, op.values, self.rounding)
-                self.saturated_low += low
-                self.saturated_high += high
-        return written_digest(op.name, self.memory, op.values) if self.observe else 0
+            low, high = instruction.execute(self.memory, op.values, self.rounding)
+        self.saturated_low += low
+        self.saturated_high += high
+        return digest_rows(*instruction.written(self.memory, op.values)) if self.observe else 0

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from accelsim.errors import ProgramError
 from accelsim.simulate.decoded import Op
-from accelsim.simulate.footprint import Rows, Touch, footprint, ports
+from accelsim.simulate.footprint import footprint, ports
 from accelsim.simulate.ordering import COUNT, Order, order
+from accelsim.simulate.rows import Rows, Touch
 from accelsim.spec.config import ENGINES, Config
 from accelsim.spec.isa import PROGRAM_BASE
 
@@ -22,6 +23,7 @@ NAMES = {
     "act": "activation memory",
     "wgt": "weight memory",
     "par": "parameter memory (beats)",
+    "tab": "table memory (beats)",
     "acc0": "accumulator bank 0",
     "acc1": "accumulator bank 1",
 }
@@ -113,6 +115,7 @@ class _History:
             "act": config.act_rows,
             "wgt": config.wgt_rows,
             "par": config.par_beats,
+            "tab": config.tab_beats,
             "acc0": config.acc_rows,
             "acc1": config.acc_rows,
             "act port": 2 * config.act_banks,

@@ -113,7 +113,7 @@ class Simulator:
             op = entry.op
             counters[f"op_{op.name}"] += 1
             if self.bug:
-                executor.rounding = bugs.rounding(self.bug, op.index)
+                executor.rounding = bugs.rounding(self.bug, op)
             digest = executor.run(op) if self.values else 0
             if launch.observe and entry.end >= 0:
                 records.append(Record(op.engine, op.index, entry.start, entry.end, digest))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accelsim.artifacts import I8, I32
-from accelsim.spec.config import PAR_BEATS, Config
+from accelsim.spec.config import PAR_BEATS, TABLE_WORDS, TABLES, Config
 
 # On-chip contents are undefined at the start: a value that no test expects by chance.
 UNDEFINED_BYTE = 0x5B
@@ -28,6 +28,7 @@ class Memory:
     act: I8  # (act_rows, lanes)
     wgt: I8  # (wgt_rows, lanes)
     par: I8  # (par_beats, lanes)
+    tab: I8  # (tab_beats, lanes)
     acc: I32  # (2, acc_rows, lanes)
     dram: dict[int, Bytes]  # by base register
 
@@ -35,6 +36,16 @@ class Memory:
     def par_words(self) -> I32:
         """Parameter memory as (par_rows, lanes) int32."""
         return self.par.view(np.int32).reshape(-1, self.lanes)
+
+    @property
+    def tables(self) -> I32:
+        """Table memory as (TABLES, TABLE_WORDS) int32."""
+        return self.tab.reshape(-1).view(np.int32).reshape(TABLES, TABLE_WORDS)
+
+    @property
+    def local(self) -> tuple[I8, I8, I8, I8]:
+        """What a load fills, by its field `memory`."""
+        return self.act, self.wgt, self.par, self.tab
 
 
 def new_memory(
@@ -59,6 +70,7 @@ def new_memory(
         undefined(config.act_rows),
         undefined(config.wgt_rows),
         undefined(config.par_beats),
+        undefined(config.tab_beats),
         acc.reshape(2, config.acc_rows, config.lanes),
         {base: region(base, data) for base, data in dram.items()},
     )

@@ -105,7 +105,7 @@ def finish(scaled: I64, zero_point: int, clamp_min: int, clamp_max: int) -> NDAr
 
 
 def doubling_high_multiply(a: I64, multiplier: I64) -> I64:
-    """gemmlowp: high 32 bits of 2·a·m rounded, ties away from zero; INT32_MIN² saturates."""
+    """gemmlowp: high 32 bits of 2·a·m rounded, ties up; INT32_MIN² saturates."""
     product = a * multiplier
     nudge = np.where(product >= 0, 1 << 30, 1 - (1 << 30))
     total = product + nudge

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from accelsim.spec.arithmetic import (
     INT32_MAX,
-    INT32_MIN,
     doubling_high_multiply,
     rounding_divide_by_power,
     saturate32,
@@ -96,13 +95,23 @@ def layer_norm(
     epsilon: int,
     ends: tuple[int, int, int],
 ) -> I8:
-    """(x - mean) / sqrt(variance + ε) · gain + offset over the last axis of n elements.
+    """`layer_norm_steps` plus a zero point, within limits: `ends` are zero point, low and high."""
+    zero_point, low, high = ends
+    steps = layer_norm_steps(x, gain, offset, gain_bits, epsilon)
+    result: I8 = np.minimum(np.maximum(steps + zero_point, low), high).astype(np.int8)
+    return result
+
+
+def layer_norm_steps(
+    x: I8, gain: NDArray[np.integer], offset: NDArray[np.integer], gain_bits: int, epsilon: int
+) -> I64:
+    """(x - mean) / sqrt(variance + ε) · gain + offset over the last axis of n elements, int32.
 
     With S = Σx, V = n·Σx² - S² + `epsilon` (in units of n² input steps²) and t = n·x - S, exact:
     root = floor(sqrt(V·4^h)), h the largest with V·4^h < 2^48; r = floor(2^54 / root);
     z = round(t·r·2^(h-34)), Q11.20, 0 where V is 0; y = round((z·gain + offset·2^(4+gain_bits)) ·
     2^-(20+gain_bits)); every rounding is to the nearest, ties up. `gain` has units of
-    2^-gain_bits output steps, `offset` of 2^-16; `ends` are zero point and both limits.
+    2^-gain_bits output steps, `offset` of 2^-16.
     """
     values = x.astype(np.int64)
     count = values.shape[-1]
@@ -119,10 +128,7 @@ def layer_norm(
     shift = DEVIATION_BITS + gain_bits
     raised_offset = np.asarray(offset, np.int64) << (shift - OFFSET_BITS)
     sums = deviation * np.asarray(gain, np.int64) + raised_offset
-    steps = np.clip((sums + (np.int64(1) << (shift - 1))) >> shift, INT32_MIN, INT32_MAX)
-    zero_point, low, high = ends
-    result: I8 = np.minimum(np.maximum(steps + zero_point, low), high).astype(np.int8)
-    return result
+    return saturate32((sums + (np.int64(1) << (shift - 1))) >> shift)
 
 
 def raise_variance(variance: I64) -> tuple[I64, I64]:

@@ -6,36 +6,14 @@ Shares nothing with the simulator but the memory arrays; integers are Python's, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
 from accelsim.simulate.memory import Memory
+from tests.simulate import oracle_arithmetic as arithmetic
+from tests.simulate.oracle_arithmetic import wrap32
 
 Values = dict[str, int]
-
-
-def wrap32(x: int) -> int:
-    return (int(x) + (1 << 31)) % (1 << 32) - (1 << 31)
-
-
-def round_even(x: np.float32) -> int:
-    return round(Fraction(float(x)))
-
-
-def round_away(x: int, shift: int) -> int:
-    """x / 2^shift, ties away from zero."""
-    magnitude = int(abs(Fraction(x, 1 << shift)) + Fraction(1, 2))
-    return magnitude if x >= 0 else -magnitude
-
-
-def requantize(acc: int, bias: int, multiplier: np.float32, v: Values) -> int:
-    product = np.float32(np.float32(wrap32(acc + bias)) * multiplier)
-    return limit(saturate(round_even(product)) + v["zero_point"], v)
-
-
-def saturate(x: int) -> int:
-    return min(max(x, -(1 << 31)), (1 << 31) - 1)
 
 
 def limit(x: int, v: Values) -> int:
@@ -80,7 +58,8 @@ def conv(memory: Memory, v: Values) -> None:
                     valid = v["in_tail"] if ib == v["in_blocks"] - 1 else lanes
                     for i in range(valid):
                         x = read(memory, v, h, w, ib, i)
-                        weight = int(memory.wgt[v["wgt_base"] + tile * lanes + i, lane])
+                        row, byte = (lane, i) if v["transposed"] else (i, lane)
+                        weight = int(memory.wgt[v["wgt_base"] + tile * lanes + row, byte])
                         if x is not None:
                             total += (x - v["input_zero_point"]) * (weight - v["weight_zero_point"])
         put_acc(memory, v, at, total, block == v["out_blocks"] - 1 and lane >= v["out_tail"])
@@ -110,14 +89,19 @@ def put_act(memory: Memory, v: Values, at: tuple[int, int, int, int], value: int
     memory.act[row + block * v["dst_block_stride"], lane] = 0 if pad else value
 
 
-def parameter(memory: Memory, v: Values, block: int, row: int, lane: int) -> np.int32:
-    at = v["par_base"] + block * v["par_stride"] + row
-    words = memory.par[4 * at : 4 * at + 4].reshape(-1).view(np.int32)
-    return words[lane]
+def parameters(memory: Memory, v: Values, block: int, rows: int, lane: int) -> list[int]:
+    """One word of each parameter row of a block."""
+    first = 4 * (v["par_base"] + block * v["par_stride"])
+    words = memory.par[first : first + 4 * rows].tobytes()
+    at = [4 * (row * memory.lanes + lane) for row in range(rows)]
+    return [int.from_bytes(words[i : i + 4], "little", signed=True) for i in at]
 
 
-def as_float(word: np.int32) -> np.float32:
-    return word.view(np.float32)
+def requantize(memory: Memory, v: Values, at: tuple[int, int, int, int], value: int) -> int:
+    block, _, _, lane = at
+    words = parameters(memory, v, block, 3 if v["mode"] else 2, lane)
+    result = arithmetic.scaled(v["mode"], wrap32(value + words[0]), words[1:])
+    return limit(result + v["zero_point"], v)
 
 
 def drain(memory: Memory, v: Values) -> None:
@@ -125,10 +109,7 @@ def drain(memory: Memory, v: Values) -> None:
         block, h, w, lane = at
         row = v["acc_base"] + (block * v["out_h"] + h) * v["out_w"] + w
         acc = int(memory.acc[v["acc_bank"], row, lane])
-        bias = int(parameter(memory, v, block, 0, lane))
-        put_act(
-            memory, v, at, requantize(acc, bias, as_float(parameter(memory, v, block, 1, lane)), v)
-        )
+        put_act(memory, v, at, requantize(memory, v, at, acc))
 
 
 def pool(memory: Memory, v: Values) -> None:
@@ -143,40 +124,77 @@ def pool(memory: Memory, v: Values) -> None:
                 seen += [] if x is None else [x]
         if v["sum"]:
             total = sum(x - v["input_zero_point"] for x in seen)
-            bias = int(parameter(memory, v, block, 0, lane))
-            value = requantize(total, bias, as_float(parameter(memory, v, block, 1, lane)), v)
+            value = requantize(memory, v, at, total)
         else:
             value = limit(max(seen, default=-128), v)
         put_act(memory, v, at, value)
 
 
+def element(memory: Memory, v: Values, name: str, at: tuple[int, int, int, int]) -> int:
+    """An element of the operand that lies at an output: "a", "b" or "in"."""
+    block, h, w, lane = at
+    row = v[f"{name}_base"] + h * v[f"{name}_row_stride"] + w * v[f"{name}_col_stride"]
+    row += block * v[f"{name}_block_stride"]
+    return int(memory.act[row, 0 if v.get(f"{name}_scalar") else lane])
+
+
+def operands(memory: Memory, v: Values, at: tuple[int, int, int, int]) -> list[int]:
+    return [element(memory, v, name, at) - v[f"{name}_zero_point"] for name in "ab"]
+
+
 def add(memory: Memory, v: Values) -> None:
     for at in outputs(memory, v, v["blocks"]):
-        block, h, w, lane = at
-        operands = []
-        for name in "ab":
-            x = memory.act[
-                v[f"{name}_base"]
-                + h * v[f"{name}_row_stride"]
-                + w * v[f"{name}_col_stride"]
-                + block * v[f"{name}_block_stride"],
-                lane,
-            ]
-            operands.append(int(x) - v[f"{name}_zero_point"])
-        words = [parameter(memory, v, block, row, lane) for row in range(3)]
-        scaled = fixed_sum(operands, words) if v["mode"] else float_sum(operands, words)
-        put_act(memory, v, at, limit(scaled + v["zero_point"], v))
+        words = parameters(memory, v, at[0], (3, 3, 6)[v["mode"]], at[3])
+        total = arithmetic.summed(v["mode"], *operands(memory, v, at), words, v["subtract"])
+        put_act(memory, v, at, limit(total + v["zero_point"], v))
 
 
-def float_sum(operands: list[int], words: list[np.int32]) -> int:
-    terms = [np.float32(x) * as_float(word) for x, word in zip(operands, words[:2], strict=True)]
-    return saturate(round_even(np.float32(np.float32(terms[0] + terms[1]) * as_float(words[2]))))
+def binary(memory: Memory, v: Values) -> None:
+    for at in outputs(memory, v, v["blocks"]):
+        value = arithmetic.combined(v["kind"], *operands(memory, v, at))
+        put_act(memory, v, at, requantize(memory, v, at, value))
 
 
-def fixed_sum(operands: list[int], words: list[np.int32]) -> int:
-    factors = [int(word) & 0x7FFFFF for word in words[:2]]
-    total = sum(x * factor for x, factor in zip(operands, factors, strict=True))
-    return round_away(wrap32(total), int(words[2]) & 31)
+def table(memory: Memory, v: Values) -> list[int]:
+    """The 256 words of the table that `lut` names."""
+    data = memory.tab.tobytes()[1024 * v["lut"] : 1024 * (v["lut"] + 1)]
+    return [int.from_bytes(data[i : i + 4], "little", signed=True) for i in range(0, 1024, 4)]
+
+
+def lookup(memory: Memory, v: Values) -> None:
+    words = table(memory, v)
+    for at in outputs(memory, v, v["blocks"]):
+        byte = words[element(memory, v, "in", at) + 128] & 255
+        put_act(memory, v, at, byte - 256 if byte > 127 else byte)
+
+
+def channels(memory: Memory, v: Values) -> Iterator[list[tuple[int, int, int, int]]]:
+    """For each pixel the places of its channels, pad lanes last."""
+    for h in range(v["out_h"]):
+        for w in range(v["out_w"]):
+            yield [(b, h, w, i) for b in range(v["blocks"]) for i in range(memory.lanes)]
+
+
+def softmax(memory: Memory, v: Values) -> None:
+    words, pads = table(memory, v), memory.lanes - v["tail"]
+    for places in channels(memory, v):
+        row = [element(memory, v, "in", at) for at in places[: len(places) - pads]]
+        for at, share in zip(places, [*arithmetic.softmax(row, words), *[0] * pads], strict=True):
+            put_act(memory, v, at, share)
+
+
+def layernorm(memory: Memory, v: Values) -> None:
+    pads = memory.lanes - v["tail"]
+    for places in channels(memory, v):
+        real = places[: len(places) - pads]
+        row = [element(memory, v, "in", at) for at in real]
+        words = [parameters(memory, v, at[0], 2, at[3]) for at in real]
+        gains, offsets = ([word[i] for word in words] for i in range(2))
+        epsilon = v["epsilon"] << v["epsilon_shift"]
+        steps = arithmetic.layernorm(row, gains, offsets, v["gain_bits"], epsilon)
+        results = [limit(step + v["zero_point"], v) for step in steps]
+        for at, value in zip(places, [*results, *[0] * pads], strict=True):
+            put_act(memory, v, at, value)
 
 
 def transfer(memory: Memory, v: Values) -> Iterator[tuple[int, int]]:
@@ -194,7 +212,7 @@ def transfer(memory: Memory, v: Values) -> Iterator[tuple[int, int]]:
 
 
 def load(memory: Memory, v: Values) -> None:
-    target = (memory.act, memory.wgt, memory.par)[v["memory"]]
+    target = (memory.act, memory.wgt, memory.par, memory.tab)[v["memory"]]
     for beat, row in transfer(memory, v):
         data = memory.dram[v["base_reg"]][beat * memory.lanes : (beat + 1) * memory.lanes]
         target[row] = data.view(np.int8)
@@ -214,4 +232,8 @@ ORACLE = {
     "drain": drain,
     "pool": pool,
     "add": add,
+    "binary": binary,
+    "lookup": lookup,
+    "softmax": softmax,
+    "layernorm": layernorm,
 }

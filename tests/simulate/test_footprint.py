@@ -9,10 +9,10 @@ import pytest
 
 from accelsim.programs.drawing import DRAW, legal, put_parameters, random_memory
 from accelsim.simulate.decoded import make_op
-from accelsim.simulate.footprint import distinct, footprint, merged, rows_of
+from accelsim.simulate.footprint import footprint
+from accelsim.simulate.rows import distinct, merged, rows_of
 from accelsim.spec.config import CONFIGS
 from tests.simulate.oracle import ORACLE
-from tests.simulate.test_values import PARAMETERS
 
 CONFIG = CONFIGS["edge8"]
 
@@ -20,7 +20,7 @@ CONFIG = CONFIGS["edge8"]
 def arrays(memory):
     """Every memory by its name in footprints, a row a unit."""
     dram = {f"dram{b}": data.reshape(-1, CONFIG.lanes) for b, data in memory.dram.items()}
-    chip = {"act": memory.act, "wgt": memory.wgt, "par": memory.par}
+    chip = {"act": memory.act, "wgt": memory.wgt, "par": memory.par, "tab": memory.tab}
     return {**chip, "acc0": memory.acc[0], "acc1": memory.acc[1], **dram}
 
 
@@ -38,8 +38,7 @@ def test_rows_outside_do_not_matter_and_do_not_change(name, seed):
     for _ in range(30):
         before = random_memory(rng, CONFIG)
         values = legal(rng, name, CONFIG)
-        if name in PARAMETERS:
-            put_parameters(rng, before, values, *PARAMETERS[name])
+        put_parameters(rng, before, name, values)
         touches = footprint(make_op(0, name, values, CONFIG), CONFIG)
         reads, writes = masks(touches, before, False), masks(touches, before, True)
         junk = random_memory(rng, CONFIG)

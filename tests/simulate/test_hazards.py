@@ -174,6 +174,41 @@ def test_undefined_weight_and_parameter_rows_are_named():
         analyse(changed(chain(EDGE), 2, count0=4))
 
 
+def looked_up(beats, **more):
+    """A lookup of 8 rows with a table of which `beats` beats are loaded."""
+    table = load(0, beats, memory=3, base_reg=1, give=mask("vector"))
+    fields = {"in_col_stride": 1, "dst_base": BANK, "dst_col_stride": 1, "out_w": 8, "tail": 8}
+    return [load(0), table, ("lookup", {**fields, "take": mask("load"), **more}), END]
+
+
+def test_undefined_words_of_a_table_are_named_whether_they_are_used_or_not():
+    assert analyse(looked_up(128)) is not None
+    pattern = r"lookup\) reads undefined row 127 of table memory \(beats\): nothing wrote there"
+    with pytest.raises(ProgramError, match=pattern):
+        analyse(looked_up(127))
+    with pytest.raises(ProgramError, match=r"lookup\) reads undefined rows 128-255 of table"):
+        analyse(looked_up(128, lut=1))
+
+
+def test_a_table_that_is_reloaded_while_it_is_read_is_a_race():
+    steps = looked_up(128)
+    other = load(128, memory=3, base_reg=1)
+    assert analyse([*steps[:-1], other, END]) is not None
+    same = load(127, 1, memory=3, base_reg=1)
+    pattern = r"race: .* reads and the second writes row 127 of table memory \(beats\)"
+    with pytest.raises(ProgramError, match=pattern):
+        analyse([*steps[:-1], same, END])
+
+
+@pytest.mark.parametrize(("mode", "rows"), [(0, 2), (1, 3), (4, 3)])
+def test_a_mode_decides_how_many_parameter_rows_are_read(mode, rows):
+    steps = changed(chain(EDGE), 4, mode=mode)
+    assert analyse(changed(steps, 2, count0=4 * rows)) is not None
+    beat = 4 * rows - 1
+    with pytest.raises(ProgramError, match=rf"drain\) reads undefined row {beat} of parameter"):
+        analyse(changed(steps, 2, count0=beat))
+
+
 def test_accumulating_onto_nothing_is_an_undefined_read():
     with pytest.raises(
         ProgramError, match=r"conv\) reads undefined rows 0-7 of accumulator bank 0"

@@ -14,6 +14,7 @@ from accelsim.programs.drawing import DRAW, legal
 from accelsim.simulate import Simulator, run
 from accelsim.simulate.bursts import burst_beats, split
 from accelsim.spec.config import CONFIGS, LOAD, MATRIX, STORE, VECTOR
+from accelsim.spec.durations import LAYERNORM_CYCLES, ROWS_LATENCY, SOFTMAX_CYCLES
 from accelsim.spec.isa import BY_NAME, DISPATCH_CYCLES, MATRIX_LATENCY, VECTOR_LATENCY
 
 EDGE = CONFIGS["edge8"]
@@ -65,7 +66,7 @@ def test_fetch_keeps_no_more_than_its_depth_in_flight():
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("name", ["conv", "dwconv", "drain", "pool", "add"])
+@pytest.mark.parametrize("name", sorted(set(DRAW) - {"load", "store"}))
 def test_matrix_and_vector_take_the_cycles_of_the_table(name, config, seed):
     rng = np.random.default_rng([seed, config.lanes])
     for _ in range(10):
@@ -84,6 +85,15 @@ def test_durations_by_hand():
         ("pool", {"kernel_h": 2, "kernel_w": 3, "out_w": 4, "in_w": 9}, 24 + VECTOR_LATENCY),
         ("pool", {"kernel_h": 2, "out_w": 4, "sum": 1}, 8 + 2 + VECTOR_LATENCY),
         ("add", {"out_w": 7, "blocks": 2}, 2 * 17 + VECTOR_LATENCY),
+        ("drain", {"out_h": 3, "out_w": 5, "blocks": 2, "mode": 1}, 2 * 18 + VECTOR_LATENCY),
+        ("pool", {"kernel_h": 2, "out_w": 4, "sum": 1, "mode": 4}, 8 + 3 + VECTOR_LATENCY),
+        ("add", {"out_w": 7, "blocks": 2, "mode": 1}, 2 * 17 + VECTOR_LATENCY),
+        ("add", {"out_w": 7, "blocks": 2, "mode": 2}, 2 * 20 + VECTOR_LATENCY),
+        ("binary", {"out_w": 7, "blocks": 2}, 2 * 16 + VECTOR_LATENCY),
+        ("binary", {"out_w": 7, "blocks": 2, "mode": 2, "kind": 1}, 2 * 17 + VECTOR_LATENCY),
+        ("lookup", {"out_w": 7, "out_h": 2, "blocks": 2}, 28 + ROWS_LATENCY),
+        ("softmax", {"out_w": 7, "blocks": 2}, 7 * (6 + SOFTMAX_CYCLES) + ROWS_LATENCY),
+        ("layernorm", {"out_w": 3, "blocks": 4}, 3 * (12 + LAYERNORM_CYCLES) + ROWS_LATENCY),
     ]
     for name, values, expected in cases:
         _, by_index = records([(name, values), END])

@@ -14,23 +14,17 @@ from accelsim.simulate.execute import Executor
 from accelsim.simulate.footprint import footprint
 from accelsim.simulate.matrix import exact_product
 from accelsim.simulate.memory import Memory
-from accelsim.simulate.vector import add_float, scale_float
+from accelsim.simulate.scaling import add_float, scale_float
 from accelsim.spec import arithmetic
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.digest import digest
 from tests.simulate.oracle import ORACLE, transfer
 
-PARAMETERS = {"drain": ("if", 2e-8), "pool": ("if", 1e-5), "add": ("fff", 0.3)}
-FIXED_PARAMETERS = ("mms", 1.0)
 CASES = {"edge8": 25, "base16": 10, "wide32": 4}
 
 
-def kinds(name: str, values: dict[str, int]) -> tuple[str, float]:
-    return FIXED_PARAMETERS if values.get("mode") else PARAMETERS[name]
-
-
 def assert_equal(actual: Memory, expected: Memory) -> None:
-    for name in ("act", "wgt", "par", "acc"):
+    for name in ("act", "wgt", "par", "tab", "acc"):
         np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), name)
     for base, data in expected.dram.items():
         np.testing.assert_array_equal(actual.dram[base], data, f"base register {base}")
@@ -43,8 +37,7 @@ def test_random_fields_give_what_the_oracle_computes(name, config, seed):
     before = random_memory(rng, config)
     for _ in range(CASES[config.name]):
         values = legal(rng, name, config)
-        if name in PARAMETERS:
-            put_parameters(rng, before, values, *kinds(name, values))
+        put_parameters(rng, before, name, values)
         actual, expected = copy.deepcopy(before), copy.deepcopy(before)
         Executor(actual, observe=False).run(make_op(0, name, values, config))
         ORACLE[name](expected, values)
@@ -120,14 +113,14 @@ def test_float_scaling_is_that_of_the_specification_after_every_clamp(seed):
         np.testing.assert_array_equal(np.clip(floats, -LIMIT, LIMIT), np.clip(exact, -LIMIT, LIMIT))
 
 
-@pytest.mark.parametrize("name", ["drain", "pool", "add"])
+@pytest.mark.parametrize("name", ["drain", "pool", "add", "binary", "layernorm"])
 def test_saturation_counts_are_outputs_that_the_clamp_changed(name, seed):
     config = CONFIGS["edge8"]
     rng = np.random.default_rng(seed)
     for _ in range(20):
         memory = random_memory(rng, config)
         values = legal(rng, name, config) | {"clamp_min": -50, "clamp_max": 60}
-        put_parameters(rng, memory, values, *kinds(name, values))
+        put_parameters(rng, memory, name, values)
         wide, narrow = copy.deepcopy(memory), copy.deepcopy(memory)
         ORACLE[name](wide, {**values, "clamp_min": -128, "clamp_max": 127})
         executor = Executor(narrow, observe=False)

@@ -7,7 +7,7 @@ reader makes of them. It must not know operators.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from accelsim.artifacts import I8
 from accelsim.errors import ModelError
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.integer_op import IntegerOp, Quantization
-from accelsim.legalize.layout import layout_of
 
 _RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
 
@@ -30,11 +29,16 @@ class Frame:
     name: str
     output: Any
     shape: tuple[int, ...]
-    layout: str  # see `legalize.layout`; "" for a rank that the NPU does not have
+    layouts: Mapping[Any, str]  # of every variable, see `legalize.layout`
     quantization: Quantization  # limits include ReLU and clip
     clipped: bool  # whether the island has a ReLU or clip
     operators: dict[Any, IntegerOp]  # what was read so far, by output variable
     rounding: str  # whose rounding the integers follow, see `QuantizedModel`
+
+    @property
+    def layout(self) -> str:
+        """The output's layout; "" for a rank that the NPU does not have."""
+        return self.layouts[self.output]
 
     @property
     def int8_limits(self) -> tuple[int, int]:
@@ -81,19 +85,21 @@ def quantization_of(graph: Graph, node: Node, output: Node) -> Quantization | No
     return Quantization(np.float32(scale.item()), int(zero_point.item()), dtype, limits)
 
 
-def leaf_of(graph: Graph, expr: Any) -> Leaf | None:
+def leaf_of(frame: Frame, expr: Any) -> Leaf | None:
     """The quantized variable that `expr` dequantizes, or None."""
+    graph = frame.graph
     node = graph.producer(expr)
     if node is None or node.op != "relax.dequantize" or graph.constant(node.args[0]) is not None:
         return None
     quantization = quantization_of(graph, node, node)
     if quantization is None:
         return None
-    return Leaf(node.args[0], node.shape, quantization, layout_of(node.shape))
+    return Leaf(node.args[0], node.shape, quantization, frame.layouts[node.args[0]])
 
 
-def constant_leaf_of(graph: Graph, expr: Any) -> ConstantLeaf | None:
+def constant_leaf_of(frame: Frame, expr: Any) -> ConstantLeaf | None:
     """The int8 or uint8 constant that `expr` dequantizes with one scale, or None."""
+    graph = frame.graph
     node = graph.producer(expr)
     values = graph.constant(node.args[0]) if node and node.op == "relax.dequantize" else None
     if node is None or values is None or str(values.dtype) not in _RANGES:

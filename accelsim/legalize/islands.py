@@ -16,7 +16,7 @@ from accelsim.legalize.clamps import absorb_clamp
 from accelsim.legalize.frame import Frame, quantization_of
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
-from accelsim.legalize.layout import layout_of
+from accelsim.legalize.layout import find_layouts
 from accelsim.legalize.operators import operators_at
 from accelsim.legalize.qnnpack import clamp_limits
 
@@ -41,6 +41,7 @@ def find_islands(graph: Graph, refused: Mapping[str, str], rounding: str) -> Isl
     """
     operators: dict[Any, IntegerOp] = {}
     rejections: dict[Any, Rejection] = {}
+    layouts = find_layouts(graph)
     for node in graph.nodes:
         if node.op != _QUANTIZE or graph.constant(node.args[0]) is not None:
             continue
@@ -48,7 +49,7 @@ def find_islands(graph: Graph, refused: Mapping[str, str], rounding: str) -> Isl
         found = (
             Rejection(refused[output.name])
             if output.name in refused
-            else _read_island(graph, node, output, operators, rounding)
+            else _read_island(graph, node, output, operators, layouts, rounding)
         )
         if isinstance(found, Rejection):
             rejections[output.var] = found
@@ -68,6 +69,7 @@ def _read_island(
     quantize: Node,
     output: Node,
     operators: dict[Any, IntegerOp],
+    layouts: Mapping[Any, str],
     rounding: str,
 ) -> IntegerOp | Rejection:
     quantization = quantization_of(graph, quantize, output)
@@ -91,7 +93,7 @@ def _read_island(
         name=output.name,
         output=output.var,
         shape=output.shape,
-        layout=layout_of(output.shape),
+        layouts=layouts,
         quantization=replace(quantization, limits=limits),
         clipped=not (math.isinf(low) and math.isinf(high)),
         operators=operators,
@@ -106,9 +108,17 @@ def _read(frame: Frame, node: Node) -> IntegerOp | Rejection:
     for operator in operators_at(node.op):
         found = operator.read(frame, node)
         if isinstance(found, IntegerOp):
-            return found
+            if found.layout and all(found.input_layouts):
+                return found
+            found = Rejection(f"it has a tensor of rank {_odd_rank(found)}, which the NPU lacks")
         rejected = rejected or found
     return rejected or Rejection(_reason_unknown(frame.graph, node))
+
+
+def _odd_rank(op: IntegerOp) -> int:
+    """The rank of a tensor of the operator that has no layout."""
+    tensors = zip((*op.inputs, op.output), (*op.input_layouts, op.layout), strict=True)
+    return next(len(var.ty.shape) for var, layout in tensors if not layout)
 
 
 def _reason_unknown(graph: Graph, node: Node) -> str:

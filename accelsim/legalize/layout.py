@@ -1,22 +1,26 @@
 """Which axis of a tensor is n, h, w and c: the one place that knows how ranks lie in the NPU.
 
-What comes in: shapes of the graph. What goes out: a layout, one letter an axis ("nchw", "nc"), and
-shapes as (n, h, w, c). It must not know operators.
+What comes in: a graph. What goes out: the layout of each of its tensors, one letter an axis such
+as "nchw", and shapes as (n, h, w, c). It must not know how operators compute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from accelsim.artifacts import Shape4
+from accelsim.legalize.graph import Graph, static_shape
 
 AXES = "nhwc"
 _BY_RANK = {2: "nc", 4: "nchw"}
 
 
-def layout_of(shape: Sequence[int]) -> str:
-    """The layout of a tensor of the graph; "" for a rank that the NPU does not have."""
-    return _BY_RANK.get(len(shape), "")
+def find_layouts(graph: Graph) -> Mapping[Any, str]:
+    """The layout of every variable; "" for a rank that the NPU does not have."""
+    shapes = {var: static_shape(var, str(var.name)) for var in graph.parameters}
+    shapes.update((node.var, node.shape) for node in graph.nodes)
+    return {var: _BY_RANK.get(len(shape), "") for var, shape in shapes.items()}
 
 
 def nhwc(shape: Sequence[int], layout: str) -> Shape4:

@@ -42,7 +42,7 @@ def read_concat(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A concat of equally quantized activations."""
     fields = frame.graph.producer(node.args[0])
     operands = node.args[0].fields if fields is None else fields.args
-    leaves = [leaf_of(frame.graph, operand) for operand in operands]
+    leaves = [leaf_of(frame, operand) for operand in operands]
     known = [leaf for leaf in leaves if leaf is not None]
     if len(known) != len(leaves):
         return None
@@ -68,8 +68,8 @@ def express_concat(op: IntegerOp, arguments: Arguments) -> Any:
 
 def read_raised(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """An addition of a quantized constant."""
-    leaf = leaf_of(frame.graph, node.args[0])
-    constant = constant_leaf_of(frame.graph, node.args[1])
+    leaf = leaf_of(frame, node.args[0])
+    constant = constant_leaf_of(frame, node.args[1])
     if leaf is None or constant is None:
         return None
     values = constant.values.reshape(-1).astype(np.int16) - constant.quantization.int8_zero_point
@@ -106,11 +106,13 @@ def registered(*operators: Operator) -> Iterator[None]:
         registry._registered[:] = before
 
 
-def network(inputs: int, constant: np.ndarray | None = None) -> Any:
-    """int8 (1, 3, 2, 2) inputs at scale 0.5, zero point 4: concatenated, then + constant (c,)."""
+def network(
+    inputs: int, constant: np.ndarray | None = None, shape: tuple[int, ...] = (1, 3, 2, 2)
+) -> Any:
+    """int8 inputs of `shape` at scale 0.5, zero point 4: concatenated, then + constant (c,)."""
     builder = relax.BlockBuilder()
     parameters = [
-        relax.Var(f"x{index}", relax.TensorType([1, 3, 2, 2], "float32")) for index in range(inputs)
+        relax.Var(f"x{index}", relax.TensorType(shape, "float32")) for index in range(inputs)
     ]
     level = relax.const(np.float32(0.5)), relax.const(4, "int32")
     with builder.function("main", parameters):

@@ -117,6 +117,13 @@ def test_registered_operators_are_asked_first_and_rejections_yield() -> None:
     assert left == {"add": "of a whim"}
 
 
+def test_tensor_of_a_rank_without_layout_keeps_its_operator_on_the_host() -> None:
+    with registered(CONCAT):
+        legalized = legalize_module(network(2, shape=(1, 3, 2, 2, 2)))
+    left = {op.op: op.reason for op in legalized.host_ops if not op.boundary}
+    assert left == {"concat": "it has a tensor of rank 5, which the NPU lacks"}
+
+
 def test_island_that_no_operator_knows_names_what_is_in_the_way() -> None:
     legalized = legalize_module(network(2))
     left = {op.op: op.reason for op in legalized.host_ops if not op.boundary}

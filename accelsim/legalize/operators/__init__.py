@@ -13,9 +13,11 @@ To add an operator, add one module to this folder, with a constant `OPERATOR = O
   renames elements, the NPU's bytes staying the same.
 * `read(frame, node)`: the island as an `IntegerOp` (by `frame.operator_of`), or a `Rejection` whose
   reason completes "… stays on the host because …", or None where the island is not of its kind:
-  an addition whose operand is no quantized activation may be some other operator's bias. Every
-  operator that claims a node's Relax operator is asked; the first `IntegerOp` counts, else the
-  first `Rejection`, else a reason that names the float operator in the way.
+  an addition whose operand is no quantized activation may be some other operator's bias. What a
+  node reads is a `leaf_of(frame, expr)`, a dequantized activation, or a `constant_leaf_of`; any
+  number of leaves may be inputs. `legalize.layout` says which axis of a tensor is n, h, w or c.
+  Every operator that claims a node's Relax operator is asked; the first `IntegerOp` counts, else
+  the first `Rejection`, else a reason that names the float operator in the way.
 * `expression(op, arguments)`: the same on a CPU, a tensor expression over (n, h, w, c). Sizes come
   from `op.compute`, numbers from `arguments.values`, which has the fields of the dataclass: equal
   shapes then share one function. `legalize.expressions` has what operators share.

@@ -25,7 +25,7 @@ from accelsim.legalize.qnnpack import fixed_add, reason_multiplier_unusable
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """The sum of two quantized tensors of equal shapes."""
-    a, b = (leaf_of(frame.graph, argument) for argument in node.args)
+    a, b = (leaf_of(frame, argument) for argument in node.args)
     if a is None or b is None:
         return None
     if a.shape != b.shape or not a.layout:

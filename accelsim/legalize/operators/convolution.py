@@ -52,7 +52,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return weight
     if core.op == "relax.matmul":
         return _linear(frame, core, weight, bias)
-    leaf = leaf_of(graph, core.args[0])
+    leaf = leaf_of(frame, core.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
     if len(leaf.shape) != 4:
@@ -198,7 +198,7 @@ def _flattened_leaf(frame: Frame, expr: Any) -> tuple[Leaf | None, tuple[str, ..
                 return None, ()
             expr = node.args[0]
             continue
-        leaf = leaf_of(graph, expr)
+        leaf = leaf_of(frame, expr)
         if leaf is None or len(leaf.shape) != 2:
             return leaf, tuple(names)
         quantize = graph.producer(leaf.var)
@@ -209,7 +209,7 @@ def _flattened_leaf(frame: Frame, expr: Any) -> tuple[Leaf | None, tuple[str, ..
         )
         if reshape is None or reshape.op not in ("relax.reshape", "relax.flatten"):
             return leaf, tuple(names)
-        source = leaf_of(graph, reshape.args[0])
+        source = leaf_of(frame, reshape.args[0])
         if (
             source is None
             or source.shape[0] != leaf.shape[0]

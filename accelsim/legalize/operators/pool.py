@@ -29,7 +29,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     reader = _readers().get(node.op)
     if reader is None:
         return None
-    leaf = leaf_of(frame.graph, node.args[0])
+    leaf = leaf_of(frame, node.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
     if len(leaf.shape) != 4:

@@ -17,7 +17,7 @@ from accelsim.legalize.qnnpack import reason_multiplier_unusable, requantize_mul
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A dequantize followed by clips and a quantize."""
-    leaf = leaf_of(frame.graph, node.var)
+    leaf = leaf_of(frame, node.var)
     if leaf is None:
         return None
     if not leaf.layout:

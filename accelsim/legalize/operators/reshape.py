@@ -17,7 +17,7 @@ _STARTS = ("relax.reshape", "relax.flatten", "relax.squeeze")
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A reshape between (n, c, 1, 1) and (n, c)."""
-    leaf = leaf_of(frame.graph, node.args[0])
+    leaf = leaf_of(frame, node.args[0])
     if leaf is None or not leaf.quantization.same_levels(frame.quantization) or frame.clipped:
         return Rejection("it reshapes something that is not a quantized activation")
     if leaf.var not in frame.operators:

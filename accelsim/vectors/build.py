@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from accelsim.artifacts import I8, Program, QuantizedModel, SourceModel
+from accelsim.artifacts import F32, I8, Program, QuantizedModel, SourceModel
 from accelsim.codegen import compile_model
 from accelsim.emit import launch_memory, pack
 from accelsim.errors import ModelError
@@ -19,43 +19,52 @@ from accelsim.spec.config import CONFIGS, Config
 from accelsim.spec.isa import ARENA_BASE, BASE_REGISTERS, OUTPUT_BASE
 from accelsim.spec.registers import address
 from accelsim.vectors.case import Bytes, Case, Region
-from accelsim.vectors.operators import OPERATORS, OperatorCase
+from accelsim.vectors.module import OperatorCase
+from accelsim.vectors.operators import operator_cases
 
 PAGE_BYTES = 4096
 FIRST_ADDRESS = 0x1000_0000
 CYCLE_LIMIT = 1_000_000
 GOLDEN = "PyTorch qnnpack kernels, equal to the integer reference in every byte"
+ALONE = "the integer reference; PyTorch has no quantized kernel of"
 
 
 def build_cases() -> Iterator[Case]:
     """Every operator for every named configuration. Raises ModelError if goldens disagree."""
-    for name, operator in OPERATORS.items():
-        quantized, values, network_inputs = _goldens(name, operator)
+    for name, operator in operator_cases().items():
+        quantized, values, golden = _goldens(name, operator)
         for config in CONFIGS.values():
-            yield _case(name, operator, quantized, values, network_inputs, config)
+            yield _case(name, operator, quantized, values, golden, config)
 
 
-def _goldens(
-    name: str, operator: OperatorCase
-) -> tuple[QuantizedModel, dict[str, I8], tuple[str, ...]]:
-    """The quantized operator and every int8 tensor that both goldens agree on."""
+def _goldens(name: str, operator: OperatorCase) -> tuple[QuantizedModel, dict[str, I8], str]:
+    """The quantized operator, every int8 tensor, and which goldens agree on them."""
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
     torch.manual_seed(seed)
     module = operator.make().eval()
     rng = np.random.default_rng(seed)
-    batches = [rng.normal(0.2, 1.0, operator.shape).astype(np.float32) for _ in range(4)]
-    source = SourceModel(name, module, (batches[0],), ("x",), calibration=tuple(batches))
+    batches = [_batch(rng, operator) for _ in range(4)]
+    names = ("x", "y", "z")[: len(operator.shapes)]
+    calibration = tuple(batch[0] for batch in batches) if len(names) == 1 else ()
+    source = SourceModel(name, module, batches[0], names, calibration=calibration)
     quantized = quantize(source)
     reference = build(quantized)
-    inputs = reference.quantize_inputs({quantized.input_names[0]: 1.3 * batches[0]})
+    given = zip(quantized.input_names, batches[0], strict=True)
+    inputs = reference.quantize_inputs({name: 1.3 * batch for name, batch in given})
     values = reference.run(inputs)
     torch_values = build_torch(quantized, reference.network).isolated(values)
     for layer in reference.layers:
         if is_constant(values[layer.output]):
             raise ModelError(f"vector {name}: the golden of {layer.name} is constant")
-        if not np.array_equal(torch_values.tensors[layer.output], values[layer.output]):
+        torch_value = torch_values.tensors.get(layer.output)
+        if torch_value is not None and not np.array_equal(torch_value, values[layer.output]):
             raise ModelError(f"vector {name}: PyTorch and reference differ in {layer.name}")
-    return quantized, values, tuple(inputs)
+    alone = [layer.op for layer in reference.layers if layer.output not in torch_values.tensors]
+    return quantized, values, f"{ALONE} {', '.join(alone)}" if alone else GOLDEN
+
+
+def _batch(rng: np.random.Generator, operator: OperatorCase) -> tuple[F32, ...]:
+    return tuple(rng.normal(0.2, 1.0, shape).astype(np.float32) for shape in operator.shapes)
 
 
 def _case(
@@ -63,7 +72,7 @@ def _case(
     operator: OperatorCase,
     quantized: QuantizedModel,
     values: dict[str, I8],
-    inputs: tuple[str, ...],
+    golden: str,
     config: Config,
 ) -> Case:
     compiled = compile_model(quantized, config)
@@ -90,7 +99,7 @@ def _case(
         opcode_mask=program.opcode_mask,
         contract_hash=program.contract_hash,
         cycle_limit=CYCLE_LIMIT,
-        golden=GOLDEN,
+        golden=golden,
         program=program.words.astype("<u4").reshape(-1).view(np.uint8),
         memory=_flat(before, regions),
         expected=_flat(after, regions),

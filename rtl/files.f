@@ -7,11 +7,13 @@ npu_fp_from_int.sv
 npu_fp_mul.sv
 npu_fp_add.sv
 npu_fp_round.sv
-npu_divide_pow2.sv
 npu_vector_pkg.sv
 npu_vector_decode.sv
 npu_vector_walk.sv
 npu_vector_reduce.sv
+npu_scale_raise.sv
+npu_scale_multiply.sv
+npu_scale_round.sv
 npu_requant.sv
 npu_vector.sv
 npu_matrix_pkg.sv

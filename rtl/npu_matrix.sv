@@ -146,13 +146,14 @@ module npu_matrix (
   npu_matrix_mac u_mac (
     .clk_i,
     .rst_ni,
-    .weight_valid_i(weight_valid && !job_q.depthwise),
-    .weight_index_i(weight_index),
-    .weight_row_i  (weight_row),
-    .swap_i        (swap && !job_q.depthwise),
-    .valid_i       (diff_valid_q && !job_q.depthwise),
-    .row_i         (diff_q),
-    .sums_o        (mac_sums)
+    .weight_valid_i     (weight_valid && !job_q.depthwise),
+    .weight_transposed_i(job_q.transposed),
+    .weight_index_i     (weight_index),
+    .weight_row_i       (weight_row),
+    .swap_i             (swap && !job_q.depthwise),
+    .valid_i            (diff_valid_q && !job_q.depthwise),
+    .row_i              (diff_q),
+    .sums_o             (mac_sums)
   );
 
   npu_matrix_depthwise u_depthwise (

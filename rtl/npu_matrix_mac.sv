@@ -1,5 +1,6 @@
-// Purpose: the LANES×LANES array. Weights are stationary; a tile is written row by row into shadow
-// registers and becomes active as a whole with the first column that uses it. Each activation row is
+// Purpose: the LANES×LANES array. Weights are stationary; a tile is written row by row (or, where
+// its rows are output lanes, column by column) into shadow registers and becomes active as a whole
+// with the first column that uses it. Each activation row is
 // broadcast: every output lane has one adder tree over LANES products.
 // Latency: row in cycle t, sums in cycle t+1. The accumulate stage has a register before and after
 // its adder, which a synthesis tool may move into the tree.
@@ -10,8 +11,9 @@ module npu_matrix_mac (
   input logic rst_ni,
 
   input logic weight_valid_i,
-  input logic [$clog2(npu_pkg::LANES)-1:0] weight_index_i,  // input lane
-  input npu_matrix_pkg::diff_row_t weight_row_i,  // by output lane
+  input logic weight_transposed_i,
+  input logic [$clog2(npu_pkg::LANES)-1:0] weight_index_i,  // input lane; output lane if transposed
+  input npu_matrix_pkg::diff_row_t weight_row_i,  // by output lane; by input lane if transposed
   input logic swap_i,  // shadow → active, seen in t+1
 
   input  logic                      valid_i,
@@ -30,7 +32,9 @@ module npu_matrix_mac (
   // No reset: weights are written before they are used.
   always_ff @(posedge clk_i) begin
     if (swap_i) active_q <= shadow_q;
-    if (weight_valid_i) begin
+    if (weight_valid_i && weight_transposed_i) begin
+      for (int i = 0; i < Lanes; i++) shadow_q[i][weight_index_i] <= 32'(signed'(weight_row_i[i]));
+    end else if (weight_valid_i) begin
       for (int o = 0; o < Lanes; o++) shadow_q[weight_index_i][o] <= 32'(signed'(weight_row_i[o]));
     end
   end

@@ -6,6 +6,7 @@ package npu_matrix_pkg;
   typedef struct packed {
     logic depthwise;
     logic wide;  // depthwise with three adjacent taps a cycle
+    logic transposed;  // conv whose weight rows are output lanes
     logic accumulate;
     logic acc_bank;
     logic [15:0] acc_base;
@@ -54,6 +55,7 @@ package npu_matrix_pkg;
     '{
         depthwise: 1'b0,
         wide: 1'b0,
+        transposed: c.transposed,
         accumulate: c.accumulate,
         acc_bank: c.acc_bank,
         acc_base: c.acc_base,
@@ -90,6 +92,7 @@ package npu_matrix_pkg;
     '{
         depthwise: 1'b1,
         wide: c.wide,
+        transposed: 1'b0,
         accumulate: c.accumulate,
         acc_bank: c.acc_bank,
         acc_base: c.acc_base,

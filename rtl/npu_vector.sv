@@ -1,12 +1,12 @@
-// Vector engine: DRAIN, POOL and ADD. Rows of accumulators or activations become int8 activation
+// Vector engine: DRAIN, POOL, ADD and BINARY. Rows of accumulators or activations become int8 activation
 // rows, LANES elements a cycle.
 // Latency: the steps of the walk (one a cycle) plus VECTOR_LATENCY cycles from the cycle in which a
 // command is accepted to the one in which `done_o` is high.
 // Backpressure: `cmd_ready_o` is high while idle; the memories are never waited for.
 //
-// Stage 0 walk, 1 read addresses, 2 memory data, 3 reduced over the window, 4 with bias, 5 float,
-// 6 times multiplier, 7 both operands added, 8 times inverse scale, 9 integer, 10 written.
-// A fixed-point sum stays an integer from 3 on; from 7 to 8 it is divided by a power of two.
+// Stage 0 walk, 1 read addresses, 2 memory data, 3 reduced over the window, 4 with bias, 5 float or
+// raised, 6 times multiplier, 7 both operands added, 8 times the sum's multiplier, 9 integer,
+// 10 written.
 module npu_vector (
   input logic clk_i,
   input logic rst_ni,
@@ -44,6 +44,7 @@ module npu_vector (
   logic [Last:First] valid_d, valid_q;
   npu_vector_pkg::step_t [Last:First] step_q;
   npu_vector_pkg::lane_step_t [9:3] lane_step;
+  logic scalar;  // stage 2: lane 0 of the row stands for all lanes
   logic unused_index;
 
   assign accept = cmd_valid_i && idle_q;
@@ -76,13 +77,13 @@ module npu_vector (
   assign act_rd_row_o = src_row;
   assign par_rd_en_o = walk_valid && walk_step.param;
 
-  // Which steps go on: windows end at stage 3, first operands at stage 6, parameters at stage 7.
+  // Which steps go on: windows end at stage 3, parameters at stage 4, first operands at stage 6.
   always_comb begin
     valid_d = {valid_q[Last-1:First], walk_valid};
     valid_d[4] = valid_q[3] && (step_q[3].param || step_q[3].last ||
         job_q.source == npu_vector_pkg::SourceAdd);
-    valid_d[7] = valid_q[6] && (step_q[6].param || step_q[6].last);
-    valid_d[8] = valid_q[7] && !step_q[7].param;
+    valid_d[5] = valid_q[4] && !step_q[4].param;
+    valid_d[7] = valid_q[6] && step_q[6].last;
     for (int s = 3; s <= 9; s++) begin
       lane_step[s] = {valid_q[s], step_q[s].param, step_q[s].index, step_q[s].last};
     end
@@ -107,6 +108,8 @@ module npu_vector (
     if (!idle_q) step_q <= {step_q[Last-1:First], walk_step};
   end
 
+  assign scalar = step_q[2].first ? job_q.a_scalar : job_q.b_scalar;
+
   for (genvar l = 0; l < npu_pkg::LANES; l++) begin : gen_lane
     logic [31:0] value;
 
@@ -119,7 +122,7 @@ module npu_vector (
       .b_zero_point_i(job_q.b_zero_point),
       .par_i         (par_rd_data_i[l]),
       .acc_i         (acc_rd_data_i[l]),
-      .act_i         (act_rd_data_i[l]),
+      .act_i         (act_rd_data_i[scalar?0 : l]),
       .value_o       (value)
     );
 
@@ -127,7 +130,8 @@ module npu_vector (
       .clk_i,
       .step_i      (lane_step),
       .source_i    (job_q.source),
-      .fixed_i     (job_q.fixed),
+      .scale_i     (job_q.scale),
+      .subtract_i  (job_q.subtract),
       .zero_point_i(job_q.zero_point),
       .clamp_min_i (job_q.clamp_min),
       .clamp_max_i (job_q.clamp_max),

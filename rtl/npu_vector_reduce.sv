@@ -1,5 +1,6 @@
 // One lane's source: the element of the memory that the job reads, without its zero point, reduced
-// over the window.
+// over the window. A product, minimum or maximum is there with its second operand; of a sum each
+// operand stands for itself.
 // Latency: an element that is on its memory's output in cycle t is in `value_o` in cycle t+1,
 // together with all earlier ones of its window. Backpressure: none.
 module npu_vector_reduce (
@@ -19,10 +20,12 @@ module npu_vector_reduce (
   localparam logic signed [31:0] Lowest = -32'sd128;  // of an empty maximum
 
   logic signed [31:0] value_d, value_q, element;
+  logic signed [17:0] product;
   logic unused_step;
 
   always_comb begin
     element = '0;
+    product = '0;
     value_d = value_q;
     if (valid_i) begin
       unique case (source_i)
@@ -35,9 +38,18 @@ module npu_vector_reduce (
           element = step_i.in_range ? 32'(act_i) - 32'(a_zero_point_i) : '0;
           value_d = step_i.first ? element : value_q + element;
         end
-        npu_vector_pkg::SourceAdd:
-        value_d = 32'(act_i) - (step_i.first ? 32'(a_zero_point_i) : 32'(b_zero_point_i));
-        default: value_d = value_q;
+        default: begin  // two tensors
+          element = 32'(act_i) - (step_i.first ? 32'(a_zero_point_i) : 32'(b_zero_point_i));
+          value_d = element;
+          if (!step_i.first && source_i == npu_vector_pkg::SourceProduct) begin
+            product = 18'(signed'(value_q[8:0])) * 18'(signed'(element[8:0]));
+            value_d = 32'(product);
+          end else if (!step_i.first && source_i == npu_vector_pkg::SourceLesser) begin
+            value_d = (element < value_q) ? element : value_q;
+          end else if (!step_i.first && source_i == npu_vector_pkg::SourceGreater) begin
+            value_d = (element > value_q) ? element : value_q;
+          end
+        end
       endcase
       if (step_i.param) value_d = par_i;
     end

@@ -17,7 +17,7 @@ module npu_vector_walk (
   typedef logic signed [18:0] place_t;  // a row or column of the input, padding included
 
   logic active_d, active_q;
-  logic [1:0] index_d, index_q;  // next parameter row of the block
+  logic [2:0] index_d, index_q;  // next parameter row of the block
   logic [4:0] kh_d, kh_q, kw_d, kw_q;
   logic [11:0] oh_d, oh_q, ow_d, ow_q, block_d, block_q;
   place_t in_row_d, in_row_q, in_col_d, in_col_q;  // input place of the window's first element
@@ -31,8 +31,8 @@ module npu_vector_walk (
   logic unused_job;
 
   assign unused_job = ^{
-    job_i.fixed, job_i.acc_bank, job_i.tail, job_i.a_zero_point, job_i.b_zero_point,
-    job_i.zero_point, job_i.clamp_min, job_i.clamp_max
+    job_i.scale, job_i.subtract, job_i.a_scalar, job_i.b_scalar, job_i.acc_bank, job_i.tail,
+    job_i.a_zero_point, job_i.b_zero_point, job_i.zero_point, job_i.clamp_min, job_i.clamp_max
   };
 
   function automatic logic [15:0] offset(logic [11:0] h, logic [15:0] row_stride, logic [11:0] w,
@@ -46,7 +46,7 @@ module npu_vector_walk (
   assign oh_last = oh_q == job_i.out_h - 12'd1;
   assign block_last = block_q == job_i.blocks - 12'd1;
   assign in_params = index_q != job_i.params;
-  assign second = job_i.source == npu_vector_pkg::SourceAdd && kw_q[0];
+  assign second = npu_vector_pkg::is_pair(job_i.source) && kw_q[0];
 
   always_comb begin
     row = in_row_q + tap_row_q;
@@ -86,7 +86,7 @@ module npu_vector_walk (
       {a_base_d, b_base_d, dst_base_d} = {job_i.a.base, job_i.b.base, job_i.dst.base};
       par_base_d = job_i.par_base;
     end else if (active_q && in_params) begin
-      index_d = index_q + 2'd1;
+      index_d = index_q + 3'd1;
     end else if (active_q) begin
       kw_d = kw_last ? '0 : kw_q + 5'd1;
       tap_col_d = kw_last ? '0 : tap_col_q + place_t'({1'b0, job_i.dilation_w});
@@ -133,7 +133,7 @@ module npu_vector_walk (
       par_base_q <= par_base_d;
       step_o <= step_d;
       src_row_o <= src_row_d;
-      par_row_o <= par_base_q + {14'b0, index_q};
+      par_row_o <= par_base_q + {13'b0, index_q};
     end
   end
 endmodule

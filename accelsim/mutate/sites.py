@@ -24,7 +24,7 @@ ENGINE_PREFIXES = (
     ("npu_matrix", "matrix"),
     ("npu_vector", "vector"),
     ("npu_fp", "vector"),
-    ("npu_divide", "vector"),
+    ("npu_scale", "vector"),
     ("npu_requant", "vector"),
 )
 # Operator → its replacement, for arithmetic, order and logic.
@@ -193,7 +193,7 @@ def _kind(file: str, operator: str, expression: str) -> str:
         return "semaphore"
     if operator == "signed" or re.search(r"zero_point|sign(?!ed)", words):
         return "sign"
-    if file.startswith(("npu_fp", "npu_requant", "npu_divide")):
+    if file.startswith(("npu_fp", "npu_requant", "npu_scale")):
         return "rounding"
     if operator in ("+", "-") and re.search(r"row|base|addr|stride|beat|offset|origin", words):
         return "address"

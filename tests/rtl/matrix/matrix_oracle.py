@@ -53,6 +53,8 @@ def conv(v: Values, act: I8, wgt: I8, acc: I64) -> None:
                 for i in range(v["in_blocks"]):
                     first = v["wgt_base"] + tile * lanes
                     weight = wgt[first : first + lanes].astype(np.int64) - v["weight_zero_point"]
+                    if v["transposed"]:  # rows are output lanes
+                        weight = weight.T
                     used = v["in_tail"] if i == v["in_blocks"] - 1 else lanes
                     tile += 1
                     for pixel in range(pixels):

@@ -105,6 +105,7 @@ def random_instruction(rng: random.Random, name: str, config: Config) -> dict[st
                 "out_blocks": rng.randint(1, 3),
                 "in_tail": rng.choice([config.lanes, rng.randint(1, config.lanes)]),
                 "out_tail": rng.choice([config.lanes, rng.randint(1, config.lanes)]),
+                "transposed": rng.getrandbits(1),
             }
             place(rng, v, v["in_blocks"], config)
         else:
@@ -181,7 +182,7 @@ async def check_random(dut: Any, pattern: Pattern) -> None:
     await write_rows(dut, dut.wgt_wr_en_i, wgt)
     acc = np.zeros((2, config.acc_rows, config.lanes), np.int64)
     known = np.zeros((2, config.acc_rows), bool)
-    seen: dict[str, int] = {"accumulate": 0, "wide": 0, "padding": 0}
+    seen: dict[str, int] = {"accumulate": 0, "wide": 0, "padding": 0, "transposed": 0}
     name, v = "", {}
     for index in range(COUNTS[config.name]):
         if index % 3 != 2:
@@ -205,6 +206,7 @@ async def check_random(dut: Any, pattern: Pattern) -> None:
         known[v["acc_bank"], rows] = True
         seen["accumulate"] += v["accumulate"]
         seen["wide"] += v.get("wide", 0)
+        seen["transposed"] += v.get("transposed", 0)
         seen["padding"] += v["origin_h"] < 0 or v["origin_w"] < 0
     assert all(seen.values()), seen
 

@@ -15,22 +15,27 @@ from accelsim.cosim.streams import reset, withdraw
 from accelsim.cosim.unit import rtl, run_unit
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.isa import BY_NAME
-from tests.rtl.vector.vector_oracle import Memories, random_job, random_memories, rows_written
+from tests.rtl.float.scale_oracle import INTEGER_MODES
+from tests.rtl.vector.vector_edges import edge_drain, edge_memories
+from tests.rtl.vector.vector_jobs import NAMES, fill_parameters, random_job, random_memories
+from tests.rtl.vector.vector_oracle import Memories, Values, rows_written
 
 PARTS = (
     "npu_fp_from_int.sv",
     "npu_fp_mul.sv",
     "npu_fp_add.sv",
     "npu_fp_round.sv",
-    "npu_divide_pow2.sv",
     "npu_vector_pkg.sv",
+    "npu_scale_raise.sv",
+    "npu_scale_multiply.sv",
+    "npu_scale_round.sv",
     "npu_vector_decode.sv",
     "npu_vector_walk.sv",
     "npu_vector_reduce.sv",
     "npu_requant.sv",
     "npu_vector.sv",
 )
-JOBS = {"edge8": 60, "base16": 30, "wide32": 12}
+JOBS = {"edge8": 60, "base16": 30, "wide32": 20}
 
 
 def run_bench(config: str, only: str, seed: int, **kw: Any) -> None:
@@ -43,6 +48,11 @@ def run_bench(config: str, only: str, seed: int, **kw: Any) -> None:
 @pytest.mark.parametrize("config", list(CONFIGS))
 def test_vector_engine_equals_numpy(config: str, seed: int) -> None:
     run_bench(config, "check_random_jobs", seed)
+
+
+@pytest.mark.rtl
+def test_drain_of_edge_words_equals_exact_arithmetic_at_every_shift(seed: int) -> None:
+    run_bench("edge8", "check_edge_words", seed)
 
 
 @pytest.mark.rtl
@@ -107,37 +117,66 @@ async def run_job(dut: Any, memory: Memory, instruction: int, gap: int) -> int:
     return memory.cycle - start
 
 
+async def compare(dut: Any, memory: Memory, name: str, v: Values, bits: int, gap: int) -> Any:
+    """Runs a job: rows, their order and the duration are right; returns the rows' elements."""
+    config = CONFIGS[os.environ["VECTOR_CONFIG"]]
+    memory.writes.clear()
+    cycles = await run_job(dut, memory, bits, gap)
+    expected = rows_written(name, v, memory.memories)
+    assert len(memory.writes) == v["blocks"] * v["out_h"] * v["out_w"]
+    assert memory.writes == expected, f"{name} {v}"
+    duration = BY_NAME[name].duration
+    assert duration is not None and cycles == duration(v, config), f"{name} {v}"
+    assert memory.last_write_cycle <= memory.cycle
+    return np.frombuffer(b"".join(row for _, row in expected), dtype=np.int8)
+
+
 @cocotb.test()
 async def check_random_jobs(dut: Any) -> None:
     config = CONFIGS[os.environ["VECTOR_CONFIG"]]
     rng = np.random.default_rng(cocotb.RANDOM_SEED)
     memory = Memory(dut, random_memories(rng, config), rng)
     await reset(dut)
-    written = {"low": 0, "high": 0, "between": 0}
+    between: dict[str, int] = {}
+    written = {"low": 0, "high": 0}
     for count in range(JOBS[config.name]):
-        for name in ("drain", "pool", "add"):
-            values, instruction = random_job(rng, config, name)
-            memory.writes.clear()
-            cycles = await run_job(dut, memory, instruction, int(rng.integers(0, 3)) * (count % 2))
-            expected = rows_written(name, values, memory.memories)
-            assert len(memory.writes) == values["blocks"] * values["out_h"] * values["out_w"]
-            assert memory.writes == expected, f"{name} {values}"
-            duration = BY_NAME[name].duration
-            assert duration is not None and cycles == duration(values, config), f"{name} {values}"
-            assert memory.last_write_cycle <= memory.cycle
-            out = np.frombuffer(b"".join(row for _, row in expected), dtype=np.int8)
+        for name in NAMES:
+            values, instruction = random_job(rng, config, name, count)
+            fill_parameters(rng, config, name, values, memory.memories.par)
+            gap = int(rng.integers(0, 3)) * (count % 2)
+            out = await compare(dut, memory, name, values, instruction, gap)
             written["low"] += int((out == values["clamp_min"]).sum())
             written["high"] += int((out == values["clamp_max"]).sum())
             middle = (out > values["clamp_min"]) & (out < values["clamp_max"])
-            written["between"] += int(middle.sum())
+            scale = values["mode"] if values.get("sum", 1) else "maximum"
+            kind = f"{name} {scale}"
+            between[kind] = between.get(kind, 0) + int(middle.sum())
     assert min(written.values()) > 500, f"too few of one kind: {written}"
+    assert len(between) == 3 * 5 + 3 + 1, f"a mode is missing: {between}"
+    assert min(between.values()) > 20, f"too few of one kind: {between}"
+
+
+@cocotb.test()
+async def check_edge_words(dut: Any) -> None:
+    config = CONFIGS[os.environ["VECTOR_CONFIG"]]
+    rng = np.random.default_rng(cocotb.RANDOM_SEED)
+    memory = Memory(dut, random_memories(rng, config), rng)
+    await reset(dut)
+    between = 0
+    for mode in INTEGER_MODES:
+        for shift in range(-32, 32):
+            edge_memories(rng, memory.memories, shift)
+            values, instruction = edge_drain(rng, config, mode)
+            out = await compare(dut, memory, "drain", values, instruction, 0)
+            between += int(((out > -128) & (out < 127) & (out != 0)).sum())
+    assert between > 10000, f"too few results within int8: {between}"
 
 
 @cocotb.test()
 async def check_broken_command(dut: Any) -> None:
     config = CONFIGS[os.environ["VECTOR_CONFIG"]]
     await reset(dut)
-    _, instruction = random_job(np.random.default_rng(1), config, "add")
+    _, instruction = random_job(np.random.default_rng(1), config, "add", 0)
     dut.cmd_valid_i.value = 1
     for word in range(4):
         dut.cmd_i.value = instruction | word << 512
@@ -148,5 +187,5 @@ async def check_broken_command(dut: Any) -> None:
 async def check_withdrawn(dut: Any) -> None:
     config = CONFIGS[os.environ["VECTOR_CONFIG"]]
     await reset(dut)
-    _, instruction = random_job(np.random.default_rng(1), config, "add")
+    _, instruction = random_job(np.random.default_rng(1), config, "add", 0)
     await withdraw(dut, instruction)

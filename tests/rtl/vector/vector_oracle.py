@@ -1,7 +1,7 @@
-"""Random jobs of the vector engine, and what they write, computed with NumPy's float32.
+"""What jobs of the vector engine write, in NumPy's float32 and Python's integers.
 
-What comes in: a generator and a configuration. What goes out: field values, and the rows that an
-instruction writes, in order. It knows the instruction table's text and none of the RTL.
+What comes in: field values and memory contents. What goes out: the rows that an instruction
+writes, in order. It knows the instruction table's text and none of the RTL.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.programs.vector_fields import MAKERS, random_parameters
-from accelsim.spec.config import Config
-from accelsim.spec.encoding import check, encode
+from tests.rtl.float.scale_oracle import FP32, TFLITE, divided_away, scaled, wrapped
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
 Values = dict[str, int]
+ADD_FP32, ADD_FIXED, ADD_TFLITE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +27,16 @@ class Memories:
 
     act: NDArray[np.int8]
     acc: NDArray[np.int32]
-    par: NDArray[np.uint32]
+    par: U32
 
 
-def random_memories(rng: np.random.Generator, config: Config) -> Memories:
-    """Full-range activations; accumulators of every size; parameter words of every kind."""
-    act = rng.integers(-128, 128, (config.act_rows, config.lanes), dtype=np.int8)
-    acc = rng.integers(-(1 << 31), 1 << 31, (2, config.acc_rows, config.lanes))
-    acc >>= rng.integers(0, 31, acc.shape)
-    return Memories(act, acc.astype(np.int32), random_parameters(rng, config))
-
-
-def random_job(rng: np.random.Generator, config: Config, name: str) -> tuple[Values, int]:
-    """Legal fields and the encoded instruction."""
-    while True:
-        values = MAKERS[name](rng, config)
-        words = encode(name, values, config)
-        if check(words, config) is None:
-            return values, int.from_bytes(words.astype("<u4").tobytes(), "little")
+def parameter_rows(name: str, v: Values) -> int:
+    """Parameter rows of a block."""
+    if name == "add":
+        return 6 if v["mode"] == ADD_TFLITE else 3
+    if name == "pool" and not v["sum"]:
+        return 0
+    return 2 if v["mode"] == FP32 else 3
 
 
 def rows_written(name: str, v: Values, memories: Memories) -> list[tuple[int, bytes]]:
@@ -69,10 +61,15 @@ def walk(*counts: int) -> Iterator[tuple[int, ...]]:
     return iter(np.ndindex(*counts))
 
 
-def requantize(value: I64, bias: NDArray[np.uint32], multiplier: NDArray[np.uint32]) -> I64:
-    """round(float32(value + bias, modulo 2^32) · multiplier), saturated to int32."""
-    total = (value + bias.view(np.int32)).astype(np.int32)
-    return saturate(total.astype(np.float32) * multiplier.view(np.float32))
+def requantize(v: Values, value: I64, par: U32) -> I64:
+    """Value plus bias (row 0), modulo 2^32, scaled by the other parameter rows."""
+    total = (value + par[0].view(np.int32)).astype(np.int32)
+    if v["mode"] == FP32:
+        product = saturate(total.astype(np.float32) * par[1].view(np.float32))
+        return product + v["zero_point"]
+    words = zip(total.tolist(), par[1].tolist(), par[2].tolist(), strict=True)
+    result = [scaled(v["mode"], *lane) for lane in words]
+    return np.array(result, dtype=np.int64) + v["zero_point"]
 
 
 def saturate(value: F32) -> I64:
@@ -80,15 +77,15 @@ def saturate(value: F32) -> I64:
     return np.clip(np.rint(value).astype(np.float64), -(2**31), 2**31 - 1).astype(np.int64)
 
 
-def drain(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
+def drain(v: Values, m: Memories, par: U32, *at: int) -> I64:
     """One row of a DRAIN before the clamp."""
     block, h, w = at
     row = v["acc_base"] + (block * v["out_h"] + h) * v["out_w"] + w
     value = m.acc[v["acc_bank"], row].astype(np.int64)
-    return requantize(value, par[0], par[1]) + v["zero_point"]
+    return requantize(v, value, par)
 
 
-def pool(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
+def pool(v: Values, m: Memories, par: U32, *at: int) -> I64:
     """One row of a POOL before the clamp."""
     block, h, w = at
     elements = []
@@ -98,40 +95,63 @@ def pool(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
         if 0 <= y < v["in_h"] and 0 <= x < v["in_w"]:
             row = v["in_base"] + y * v["in_row_stride"] + x * v["in_col_stride"]
             elements.append(m.act[row + block * v["in_block_stride"]].astype(np.int64))
-    window = np.array(elements).reshape(len(elements), m.act.shape[1])
+    window: I64 = np.array(elements, np.int64).reshape(len(elements), m.act.shape[1])
     if not v["sum"]:
-        return np.max(window, axis=0, initial=-128).astype(np.int64)
-    total = (window - v["input_zero_point"]).sum(axis=0).astype(np.int64)
-    return requantize(total, par[0], par[1]) + v["zero_point"]
+        return np.asarray(np.max(window, axis=0, initial=-128), np.int64)
+    total: I64 = (window - v["input_zero_point"]).sum(axis=0)
+    return requantize(v, total, par)
 
 
-def add(v: Values, m: Memories, par: NDArray[np.uint32], *at: int) -> I64:
-    """One row of an ADD before the clamp."""
+def operands(v: Values, m: Memories, *at: int) -> tuple[I64, I64]:
+    """Both operands of an ADD or BINARY without their zero points."""
     block, h, w = at
-
-    def operand(x: str) -> I64:
+    result = []
+    for x in "ab":
         row = v[f"{x}_base"] + h * v[f"{x}_row_stride"] + w * v[f"{x}_col_stride"]
         element = m.act[row + block * v[f"{x}_block_stride"]].astype(np.int64)
-        return element - v[f"{x}_zero_point"]
+        if v[f"{x}_scalar"]:
+            element = np.full_like(element, element[0])
+        result.append(element - v[f"{x}_zero_point"])
+    return result[0], result[1]
 
-    a, b = operand("a"), operand("b")
-    if v["mode"]:
-        return fixed_sum(a, b, par) + v["zero_point"]
-    total = a.astype(np.float32) * par[0].view(np.float32)
-    total += b.astype(np.float32) * par[1].view(np.float32)
+
+def binary(v: Values, m: Memories, par: U32, *at: int) -> I64:
+    """One row of a BINARY before the clamp."""
+    a, b = operands(v, m, *at)
+    return requantize(v, (a * b, np.minimum(a, b), np.maximum(a, b))[v["kind"]], par)
+
+
+def add(v: Values, m: Memories, par: U32, *at: int) -> I64:
+    """One row of an ADD before the clamp."""
+    a, b = operands(v, m, *at)
+    if v["mode"] != ADD_FP32:
+        lanes = zip(a.tolist(), b.tolist(), par[:6].T.tolist(), strict=True)
+        one = tflite_sum if v["mode"] == ADD_TFLITE else fixed_sum
+        sums = [one(x, y, words, bool(v["subtract"])) for x, y, words in lanes]
+        return np.array(sums, dtype=np.int64) + v["zero_point"]
+    left = a.astype(np.float32) * par[0].view(np.float32)
+    right = b.astype(np.float32) * par[1].view(np.float32)
+    total = left - right if v["subtract"] else left + right
     return saturate(total * par[2].view(np.float32)) + v["zero_point"]
 
 
-def fixed_sum(a: I64, b: I64, par: NDArray[np.uint32]) -> I64:
-    """(a·ma + b·mb modulo 2^32) / 2^shift with ties away from zero, in Python's integers."""
-    result = []
-    for x, y, left, right, shift in zip(a, b, par[0], par[1], par[2], strict=True):
-        total = int(x) * (int(left) % (1 << 23)) + int(y) * (int(right) % (1 << 23))
-        total = (total + (1 << 31)) % (1 << 32) - (1 << 31)
-        divisor = 1 << int(shift) % 32
-        magnitude = (2 * abs(total) + divisor) // (2 * divisor)
-        result.append(magnitude if total >= 0 else -magnitude)
-    return np.array(result, dtype=np.int64)
+def fixed_sum(a: int, b: int, words: list[int], subtract: bool) -> int:
+    """(a·ma ± b·mb modulo 2^32) / 2^shift with ties away from zero."""
+    left, right = a * (words[0] % (1 << 23)), b * (words[1] % (1 << 23))
+    total = wrapped(left - right if subtract else left + right)
+    return divided_away(total, 1 << words[2] % 32)
 
 
-SOURCES: dict[str, Callable[..., I64]] = {"drain": drain, "pool": pool, "add": add}
+def tflite_sum(a: int, b: int, words: list[int], subtract: bool) -> int:
+    """Both operands times 2^20 scaled, their sum modulo 2^32 scaled again."""
+    left = scaled(TFLITE, a << 20, words[0], words[3])
+    right = scaled(TFLITE, b << 20, words[1], words[4])
+    return scaled(TFLITE, wrapped(left - right if subtract else left + right), words[2], words[5])
+
+
+SOURCES: dict[str, Callable[..., I64]] = {
+    "drain": drain,
+    "pool": pool,
+    "add": add,
+    "binary": binary,
+}

@@ -12,13 +12,13 @@ import numpy as np
 
 from accelsim.programs.building import REGION_BEATS, Step
 from accelsim.programs.drawing import DRAW, legal
+from accelsim.simulate.transfer import LOCAL
 from accelsim.spec.config import Config
 from accelsim.spec.encoding import check, encode, extent_end, extent_limit
 from accelsim.spec.isa import BY_NAME
 from accelsim.spec.registers import ErrorCode
 
 TRIES = 200
-LOCAL = 3  # memories that a load may fill
 
 
 def at_limits(rng: np.random.Generator, config: Config) -> Iterator[tuple[str, Step]]:
@@ -32,7 +32,7 @@ def at_limits(rng: np.random.Generator, config: Config) -> Iterator[tuple[str, S
             yield f"{name} beyond both limits", (name, {**drawn, **alone, **most})
     for name in DRAW:
         for slot, extent in enumerate(BY_NAME[name].extents):
-            memories = range(LOCAL) if extent.memory == "local" and name == "load" else (None,)
+            memories = range(len(LOCAL)) if extent.memory == "local" and name == "load" else (None,)
             for memory in memories:
                 for beyond in (0, 1):
                     values = _moved(rng, config, name, slot, memory, beyond)

@@ -2,7 +2,8 @@
 
 What comes in: a generator and a configuration. What goes out: launches. A program is a list of
 phases with a barrier of tokens between them; in one phase each engine has its own activation bank,
-its own half of weight and parameter memory and its own accumulator bank, and the roles rotate.
+its own half of weight, parameter and table memory and its own accumulator bank, and the roles
+rotate.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from accelsim.programs.building import REGION_BEATS, Step
 from accelsim.programs.building import launch as launch_steps
 from accelsim.programs.transfers import random_fields
 from accelsim.programs.vector_fields import MAKERS, random_parameters, small, strides
+from accelsim.simulate.transfer import LOCAL
 from accelsim.spec.config import ENGINES, LOAD, MATRIX, STORE, VECTOR, Config
 from accelsim.spec.encoding import check, encode, extent_end
 from accelsim.spec.isa import BY_NAME
@@ -51,7 +53,7 @@ def roles(config: Config, phase: int) -> Roles:
 
     return Roles(
         load={"act": bank[0], "wgt": half(config.wgt_rows, odd),
-              "par": half(config.par_beats, odd)},
+              "par": half(config.par_beats, odd), "tab": half(config.tab_beats, odd)},
         matrix={"act": bank[1], "wgt": half(config.wgt_rows, 1 - odd), "acc": (0, config.acc_rows)},
         vector={"act read": ((low + high) // 2, high), "act write": (low, (low + high) // 2),
                 "par": half(config.par_rows, 1 - odd), "acc": (0, config.acc_rows)},
@@ -69,7 +71,7 @@ def fits(name: str, values: Values, places: dict[str, Rows], config: Config) -> 
                 return False
             continue
         if memory == "local":
-            memory = ("act", "wgt", "par")[values["memory"]]
+            memory = LOCAL[values["memory"]]
         low, high = places.get(memory) or places[f"{memory} {extent.access}"]
         if values[extent.base] < low or extent_end(extent, values, config) > high:
             return False
@@ -85,6 +87,7 @@ def random_conv(rng: Rng, config: Config) -> Values:
         "out_blocks": small(rng, 3),
         "in_tail": int(rng.integers(1, config.lanes + 1)),
         "out_tail": int(rng.integers(1, config.lanes + 1)),
+        "transposed": int(rng.integers(2)),
     }
 
 
@@ -127,10 +130,10 @@ def load(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
     values["local_stride0"] = int(rng.integers(1, 3))
     values["local_stride1"] = values["count0"] * values["local_stride0"]
     values["local_stride2"] = values["count1"] * values["local_stride1"] + int(rng.integers(3))
-    values["memory"] = int(rng.integers(3))
+    values["memory"] = int(rng.integers(len(LOCAL)))
     values["dram_offset"] = int(rng.integers(0, REGION_BEATS // 2))
     values["base_reg"] = PARAMETER_REGION if values["memory"] == 2 else int(rng.choice([2, 5]))
-    places = place.load[("act", "wgt", "par")[values["memory"]]]
+    places = place.load[LOCAL[values["memory"]]]
     return "load", moved(rng, values, "local_base", places, 64)
 
 
@@ -155,14 +158,17 @@ def matrix(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
 
 
 def vector(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
-    """A DRAIN, POOL or ADD whose destination rows are all different."""
+    """An instruction of the vector engine whose destination rows are all different."""
     name = str(rng.choice(list(MAKERS)))
     values = MAKERS[name](rng, config)
     values["dst_col_stride"] = 1 + int(rng.integers(2))
     values["dst_row_stride"] = values["out_w"] * values["dst_col_stride"]
     values["dst_block_stride"] = values["out_h"] * values["dst_row_stride"]
     values = moved(rng, values, "dst_base", place.vector["act write"], 32)
-    values = moved(rng, values, "par_base", place.vector["par"], 4)
+    if "par_base" in values:
+        values = moved(rng, values, "par_base", place.vector["par"], 4)
+    if "lut" in values:
+        values["lut"] = 1 - place.matrix_bank  # the table that no load fills in this phase
     for base in ("in_base", "a_base", "b_base"):
         if base in values:
             values = moved(rng, values, base, place.vector["act read"], 32)
@@ -199,6 +205,8 @@ def filled(config: Config) -> list[Step]:
          | rows),
         ("load", {"memory": 1, "base_reg": 2, "count0": config.wgt_rows} | rows),
         ("load", {"memory": 2, "base_reg": PARAMETER_REGION, "count0": config.par_beats,
+                  } | rows),
+        ("load", {"memory": 3, "base_reg": 2, "count0": config.tab_beats,
                   "give": bits(*others)} | rows),
         ("conv", {"take": bits(LOAD), "acc_bank": 0, **ones, **tails}),
         ("conv", {"give": bits(LOAD, VECTOR, STORE), "acc_bank": 1, **ones, **tails}),

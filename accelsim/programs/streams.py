@@ -13,19 +13,24 @@ import numpy as np
 from accelsim.errors import ProgramError
 from accelsim.programs.building import REGION_BEATS, Step
 from accelsim.programs.drawing import DRAW, legal
+from accelsim.programs.words import TABLE_BEAT, words_load, words_region
 from accelsim.simulate.decoded import make_op
 from accelsim.simulate.footprint import footprint
 from accelsim.simulate.hazards import check_inside
-from accelsim.spec.config import ENGINES, Config
+from accelsim.spec.config import ENGINES, VECTOR, Config
 from accelsim.spec.encoding import check, decode, encode, extent_end
 from accelsim.spec.isa import BY_NAME
 
 FLOATS = 1  # base register behind which every word is a positive float
+WORDS = 7  # base register behind which there are words for integer modes and tables of softmax
 NAMES = [*DRAW, "load", "store"]
 
 
 def regions(seed: int, lanes: int) -> dict[int, np.ndarray]:
-    """DRAM behind base registers 1 to 7; behind FLOATS words that are multipliers and biases."""
+    """DRAM behind base registers 1 to 7; behind FLOATS words that are multipliers and biases.
+
+    Behind WORDS are rows for integer modes, see `accelsim.programs.words`.
+    """
     rng = np.random.default_rng(seed)
     dram = {b: rng.integers(0, 256, REGION_BEATS * lanes, dtype=np.uint8) for b in range(1, 8)}
     words = REGION_BEATS * lanes // 4
@@ -33,6 +38,7 @@ def regions(seed: int, lanes: int) -> dict[int, np.ndarray]:
     plain = np.exp(rng.uniform(np.log(1e-3), np.log(3), words))
     floats = np.where(rng.random(words) < 0.5, tiny, plain).astype(np.float32)
     dram[FLOATS] = floats.view(np.uint8).copy()
+    dram[WORDS] = words_region(rng, lanes)
     return dram
 
 
@@ -52,12 +58,15 @@ def accepted(name: str, values: dict[str, int], config: Config) -> bool:
 def fill(config: Config) -> list[Step]:
     """Loads and convs that define every on-chip row."""
     steps: list[Step] = []
-    for memory, rows in enumerate((config.act_rows, config.wgt_rows, config.par_beats)):
+    sizes = (config.act_rows, config.wgt_rows, config.par_beats, config.tab_beats)
+    for memory, rows in enumerate(sizes):
         for at in range(0, rows, 4000):
             base = FLOATS if memory == 2 else 2 + len(steps) % 4
             place = {"memory": memory, "base_reg": base, "dram_offset": 37 * len(steps)}
             count = min(4000, rows - at)
             steps.append(("load", {**place, "count0": count, "local_base": at, "local_stride0": 1}))
+    half = {"count0": config.tab_beats // 2, "local_stride0": 1}
+    steps.append(("load", {"memory": 3, "base_reg": WORDS, "dram_offset": TABLE_BEAT, **half}))
     width = min(256, config.acc_rows)
     for bank in (0, 1):
         window = {"in_h": 1, "in_w": width, "in_col_stride": 1, "out_w": width}
@@ -76,7 +85,7 @@ def draw(rng: np.random.Generator, config: Config) -> Step:
         if name == "load":
             values["base_reg"] = FLOATS if values["memory"] == 2 else int(rng.integers(2, 6))
         if name == "store":
-            values["base_reg"] = int(rng.integers(2, 8))
+            values["base_reg"] = int(rng.integers(2, WORDS))
             values["local_base"] += int(rng.integers(0, 300))
         if accepted(name, values, config):
             return name, values
@@ -84,7 +93,22 @@ def draw(rng: np.random.Generator, config: Config) -> Step:
 
 def serial(rng: np.random.Generator, config: Config, count: int) -> list[Step]:
     """A defined program whose tokens put every instruction after the one before."""
-    return chained([*fill(config), *(draw(rng, config) for _ in range(count))])
+    steps = fill(config)
+    for _ in range(count):
+        steps += with_words(rng, draw(rng, config), config)
+    return chained(steps)
+
+
+def with_words(rng: np.random.Generator, step: Step, config: Config) -> list[Step]:
+    """The step; in an integer mode behind a load of its words, and before one of floats again."""
+    load = words_load(rng, *step)
+    if load is None:
+        return [step]
+    return [
+        ("load", {**load, "base_reg": WORDS}),
+        step,
+        ("load", {**load, "base_reg": FLOATS, "dram_offset": int(rng.integers(4000))}),
+    ]
 
 
 def chained(given: Sequence[Step]) -> list[Step]:
@@ -113,7 +137,7 @@ def corners(rng: np.random.Generator, config: Config, count: int) -> list[Step]:
         once = {loop: 1 for loop in LOOPS if loop in given and rng.random() < 0.7}
         values = {**given, **once}
         if accepted(name, values, config):
-            steps.append((name, values))
+            steps += with_words(rng, (name, values), config)
     return chained(steps)
 
 
@@ -126,18 +150,17 @@ def apart(name: str, v: dict[str, int], config: Config) -> bool:
         v["base_reg"] = max(1, v["base_reg"])
     if name in ("conv", "dwconv", "drain"):
         v["acc_bank"] = int(name == "drain")
-    if name == "pool":
-        v["in_base"] += bank
-    if name == "add":
-        v["a_base"] += bank
-        v["b_base"] += bank
+    vector = BY_NAME[name].engine == VECTOR
+    for base in ("in_base", "a_base", "b_base") if vector else ():
+        if base in v:
+            v[base] += bank
     if "dst_base" in v and config.lanes > 8:
         v["dst_base"] += 2 * bank
-    limits = {"load": 1, "conv": 1, "dwconv": 1, "pool": 3, "add": 3, "drain": 4, "store": 4}
+    limit = 3 if vector else {"load": 1, "conv": 1, "dwconv": 1, "store": 4}[name]
     for extent in BY_NAME[name].extents:
         local = extent.memory == "local" and v["memory"] == 0
         read = extent.memory == "act" and extent.access == "read"
-        if (local or read) and extent_end(extent, v, config) > limits[name] * bank:
+        if (local or read) and extent_end(extent, v, config) > limit * bank:
             return False
     return check(encode(name, v, config), config) is None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from accelsim.spec.arithmetic import ADD_MODES, BINARY_KINDS, MODES
 from accelsim.spec.config import Config
 
 Values = dict[str, int]
@@ -41,17 +42,24 @@ def strides(rng: np.random.Generator, prefix: str, rows: int) -> Values:
     return {f"{prefix}_base": int(rng.integers(0, rows // 2)), **values}
 
 
-def common(rng: np.random.Generator, config: Config) -> Values:
-    """Fields that all three instructions have."""
-    low, high = sorted(int(x) for x in rng.integers(-128, 128, 2))
-    if rng.random() < 0.5:
-        low, high = -128, 127
+def outputs(rng: np.random.Generator, config: Config) -> Values:
+    """Where outputs lie, and how many there are."""
     return {
         **strides(rng, "dst", config.act_rows),
         "out_h": small(rng, 5),
         "out_w": small(rng, 6),
         "blocks": small(rng, 3),
         "tail": int(rng.integers(1, config.lanes + 1)),
+    }
+
+
+def common(rng: np.random.Generator, config: Config) -> Values:
+    """Fields of instructions that scale and clamp."""
+    low, high = sorted(int(x) for x in rng.integers(-128, 128, 2))
+    if rng.random() < 0.5:
+        low, high = -128, 127
+    return {
+        **outputs(rng, config),
         "par_base": int(rng.integers(0, 8)),
         "par_stride": int(rng.integers(0, 5)),
         "zero_point": int(rng.integers(-128, 128)),
@@ -63,7 +71,7 @@ def common(rng: np.random.Generator, config: Config) -> Values:
 def random_drain(rng: np.random.Generator, config: Config) -> Values:
     """A DRAIN, legal or not."""
     base = int(rng.integers(0, config.acc_rows // 2))
-    return {**common(rng, config), "acc_bank": int(rng.integers(2)), "acc_base": base}
+    return {**common(rng, config), "acc_bank": int(rng.integers(2)), "acc_base": base} | mode(rng)
 
 
 def random_pool(rng: np.random.Generator, config: Config) -> Values:
@@ -76,6 +84,7 @@ def random_pool(rng: np.random.Generator, config: Config) -> Values:
                for x in pair}  # fmt: skip
     return {
         **common(rng, config),
+        **mode(rng),
         **strides(rng, "in", config.act_rows),
         **values,
         **{f"kernel_{x}": small(rng, 4) for x in pair},
@@ -86,15 +95,57 @@ def random_pool(rng: np.random.Generator, config: Config) -> Values:
     }
 
 
+def mode(rng: np.random.Generator) -> Values:
+    """A mode of requantization."""
+    return {"mode": int(rng.integers(len(MODES)))}
+
+
+def operands(rng: np.random.Generator, config: Config) -> Values:
+    """Two operands, each of which may be a scalar."""
+    return {
+        **strides(rng, "a", config.act_rows),
+        **strides(rng, "b", config.act_rows),
+        **{f"{x}_zero_point": int(rng.integers(-128, 128)) for x in "ab"},
+        **{f"{x}_scalar": int(rng.random() < 0.3) for x in "ab"},
+    }
+
+
 def random_add(rng: np.random.Generator, config: Config) -> Values:
     """An ADD, legal or not."""
-    operands = {**strides(rng, "a", config.act_rows), **strides(rng, "b", config.act_rows)}
-    points = {f"{x}_zero_point": int(rng.integers(-128, 128)) for x in "ab"}
-    return {**common(rng, config), **operands, **points, "mode": int(rng.integers(2))}
+    values = {"mode": int(rng.integers(len(ADD_MODES))), "subtract": int(rng.integers(2))}
+    return {**common(rng, config), **operands(rng, config), **values}
+
+
+def random_binary(rng: np.random.Generator, config: Config) -> Values:
+    """A BINARY, legal or not."""
+    kind = int(rng.integers(len(BINARY_KINDS)))
+    return {**common(rng, config), **operands(rng, config), **mode(rng), "kind": kind}
+
+
+def random_lookup(rng: np.random.Generator, config: Config) -> Values:
+    """A LOOKUP or SOFTMAX, legal or not."""
+    source = strides(rng, "in", config.act_rows)
+    return {**outputs(rng, config), **source, "lut": int(rng.integers(2))}
+
+
+def random_layernorm(rng: np.random.Generator, config: Config) -> Values:
+    """A LAYERNORM, legal or not; a few with an epsilon as large as fields allow."""
+    far = rng.random() < 0.2
+    return {
+        **common(rng, config),
+        **strides(rng, "in", config.act_rows),
+        "gain_bits": int(rng.integers(25)),
+        "epsilon": int(rng.integers(0, 1 << int(rng.integers(1, 33)))),
+        "epsilon_shift": int(rng.integers(0, 16 if far else 3)),
+    }
 
 
 MAKERS: dict[str, Callable[[np.random.Generator, Config], Values]] = {
     "drain": random_drain,
     "pool": random_pool,
     "add": random_add,
+    "binary": random_binary,
+    "lookup": random_lookup,
+    "softmax": random_lookup,
+    "layernorm": random_layernorm,
 }

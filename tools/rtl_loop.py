@@ -1,8 +1,8 @@
 """The loop of someone who edits one RTL module: `python -m tools.rtl_loop MODULE [ARGUMENTS]`.
 
 What comes in: a module's name, and arguments for pytest. What goes out: its lint findings, its unit
-tests' results, what the whole NPU makes of the committed vectors that touch it and of layers of a
-small network, each alone, and a list of what was not run. A module without a unit test of its own
+tests' results, what the whole NPU makes of the committed vectors that touch it and of a layer of
+each operator that does, and a list of what was not run. A module without a unit test of its own
 is tested through the nearest modules that instantiate it. The NPU is built once for all of it.
 """
 
@@ -24,7 +24,7 @@ from accelsim.spec.config import CONFIGS
 from accelsim.vectors.case import Case, case_folders, read_case
 from accelsim.vectors.replay import replay
 from tools import rtl_lint
-from tools.rtl_operators import reach, run_layers
+from tools.rtl_operators import operators_with, reach, run_layers, uses
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = "edge8"
@@ -77,28 +77,30 @@ def right(cases: Sequence[Case], backend: Backend) -> bool:
     return all(outcome.passed for outcome in outcomes)
 
 
-def layers_right(operators: tuple[str, ...], backend: Backend) -> bool:
-    """Run one layer for each operator alone, print a line for each, and tell if all were right."""
+def layers_right(instructions: tuple[str, ...], backend: Backend) -> bool:
+    """Run a layer of each operator that has one of the instructions, print a line for each.
+
+    True if all were right.
+    """
     good = True
-    for operator, elements, wrong in run_layers(operators, CONFIGS[CONFIG], backend):
+    for operator, elements, wrong in run_layers(instructions, CONFIGS[CONFIG], backend):
         good &= not wrong
         state = f"WRONG in {wrong}" if wrong else "right"
         print(f"layer {operator}: {elements} elements, {state}", flush=True)
     return good
 
 
-def on_rtl(operators: tuple[str, ...]) -> tuple[bool, str]:
-    """Whether the whole NPU is right in vectors and layers of `operators`; and what was left out.
+def on_rtl(instructions: tuple[str, ...]) -> tuple[bool, str]:
+    """Whether the NPU is right in vectors and layers with `instructions`; and what was left out.
 
     Raises RtlError, TimeLimitError or ToolError where it does not get that far.
     """
     folders = case_folders(sources.vectors_root())
     known = [read_case(path) for path in folders if path.parent.name == CONFIG]
-    cases = [case for case in known if case.operator in operators]
+    cases = [case for case in known if uses(case.opcode_mask, instructions)]
     with Cosim(CONFIGS[CONFIG], time_limit_seconds=TIME_LIMIT_SECONDS) as cosim:
         good = right(cases, cosim.launch)
-        # The operator whose layer is most telling comes first; one is enough for the loop.
-        good &= layers_right(operators, cosim.launch)
+        good &= layers_right(instructions, cosim.launch)
     return good, ", ".join(case.name for case in known if case not in cases)
 
 
@@ -113,10 +115,11 @@ def check(module: str, path: Path, rest: Sequence[str]) -> tuple[int, list[str]]
     command = [sys.executable, "-m", "pytest", "-q", *map(str, files), *rest]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         return 1, [f"vectors and layers, until {module}'s unit tests pass"]
-    engine, operators = reach(module)
-    print(f"{module}: {engine}; vectors and a layer of {', '.join(operators)}", flush=True)
+    engine, instructions = reach(module)
+    names = ", ".join(one.name for one in operators_with(instructions))
+    print(f"{module}: {engine}; vectors and a layer of {names}", flush=True)
     try:
-        good, left = on_rtl(operators)
+        good, left = on_rtl(instructions)
     except AccelsimError as error:
         print(f"{module}: {error}")
         return 1, ["the vectors and layers after that"]

@@ -3,6 +3,7 @@ npu_act_mem.sv
 npu_acc_mem.sv
 npu_wgt_mem.sv
 npu_par_mem.sv
+npu_tab_mem.sv
 npu_fp_from_int.sv
 npu_fp_mul.sv
 npu_fp_add.sv
@@ -16,6 +17,15 @@ npu_scale_multiply.sv
 npu_scale_round.sv
 npu_requant.sv
 npu_vector.sv
+npu_rows_pkg.sv
+npu_rows_decode.sv
+npu_rows_walk.sv
+npu_rows_reduce.sv
+npu_rows_reciprocal.sv
+npu_rows_root.sv
+npu_rows_table.sv
+npu_rows_norm.sv
+npu_rows.sv
 npu_matrix_pkg.sv
 npu_matrix_walk.sv
 npu_matrix_weights.sv

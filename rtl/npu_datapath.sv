@@ -2,7 +2,10 @@
 // meet at a memory port are reported in `conflict_o`.
 // Latency and backpressure: see the modules.
 //
-// For observers: act_wr_* (0 load, 1 vector), wgt_wr_*, par_wr_*, acc_m_wr_* (with
+// The vector engine is two units, npu_vector and npu_rows, of which one works at a time: the opcode
+// chooses, and both are idle before either accepts.
+//
+// For observers: act_wr_* (0 load, 1 vector), wgt_wr_*, par_wr_*, tab_wr_*, acc_m_wr_* (with
 // u_matrix.acc_wr_final) are the writes of on-chip rows; stores are seen on W.
 
 module npu_datapath (
@@ -56,10 +59,10 @@ module npu_datapath (
   logic [1:0] act_wr_en;
   logic [1:0][15:0] act_wr_row;
   npu_pkg::row_t [1:0] act_wr_data;
-  logic wgt_wr_en, wgt_rd_en, par_wr_en, par_rd_en;
-  logic [15:0] wgt_wr_row, wgt_rd_row, par_wr_beat, par_rd_row;
-  npu_pkg::row_t wgt_wr_data, wgt_rd_data, par_wr_data;
-  npu_pkg::word_row_t par_rd_data;
+  logic wgt_wr_en, wgt_rd_en, par_wr_en, par_rd_en, tab_wr_en, tab_rd_en, tab_rd_table;
+  logic [15:0] wgt_wr_row, wgt_rd_row, par_wr_beat, par_rd_row, tab_wr_beat;
+  npu_pkg::row_t wgt_wr_data, wgt_rd_data, par_wr_data, tab_wr_data, tab_rd_word;
+  npu_pkg::word_row_t par_rd_data, tab_rd_data;
   logic acc_m_rd_en, acc_m_rd_bank, acc_m_wr_en, acc_m_wr_bank, acc_v_rd_en, acc_v_rd_bank;
   logic [15:0] acc_m_rd_row, acc_m_wr_row, acc_v_rd_row;
   npu_pkg::word_row_t acc_m_rd_data, acc_m_wr_data, acc_v_rd_data;
@@ -94,6 +97,17 @@ module npu_datapath (
     .rd_en_i  (par_rd_en),
     .rd_row_i (par_rd_row),
     .rd_data_o(par_rd_data)
+  );
+
+  npu_tab_mem u_tab_mem (
+    .clk_i,
+    .wr_en_i   (tab_wr_en),
+    .wr_beat_i (tab_wr_beat),
+    .wr_data_i (tab_wr_data),
+    .rd_en_i   (tab_rd_en),
+    .rd_table_i(tab_rd_table),
+    .rd_word_i (tab_rd_word),
+    .rd_data_o (tab_rd_data)
   );
 
   npu_acc_mem u_acc_mem (
@@ -143,7 +157,10 @@ module npu_datapath (
     .wgt_wr_data_o(wgt_wr_data),
     .par_wr_en_o  (par_wr_en),
     .par_wr_beat_o(par_wr_beat),
-    .par_wr_data_o(par_wr_data)
+    .par_wr_data_o(par_wr_data),
+    .tab_wr_en_o  (tab_wr_en),
+    .tab_wr_beat_o(tab_wr_beat),
+    .tab_wr_data_o(tab_wr_data)
   );
 
   npu_matrix u_matrix (
@@ -169,26 +186,69 @@ module npu_datapath (
     .acc_wr_data_o(acc_m_wr_data)
   );
 
+  // 0 npu_vector, 1 npu_rows.
+  logic to_rows, both_idle;
+  logic [1:0] unit_ready, unit_done, unit_rd_en, unit_par_en, unit_wr_en;
+  logic [1:0][15:0] unit_rd_row, unit_par_row, unit_wr_row;
+  npu_pkg::row_t [1:0] unit_wr_data;
+  logic [7:0] opcode;
+
+  assign opcode = cmd_i[Vector].instr[7:0];
+  assign to_rows = opcode == npu_pkg::OP_LOOKUP || opcode == npu_pkg::OP_SOFTMAX ||
+      opcode == npu_pkg::OP_LAYERNORM;
+  assign both_idle = &unit_ready;
+  assign cmd_ready_o[Vector] = both_idle;
+  assign done_o[Vector] = |unit_done;
+  assign act_rd_en[1] = |unit_rd_en;
+  assign act_rd_row[1] = unit_rd_en[1] ? unit_rd_row[1] : unit_rd_row[0];
+  assign par_rd_en = |unit_par_en;
+  assign par_rd_row = unit_par_en[1] ? unit_par_row[1] : unit_par_row[0];
+  assign act_wr_en[1] = |unit_wr_en;
+  assign act_wr_row[1] = unit_wr_en[1] ? unit_wr_row[1] : unit_wr_row[0];
+  assign act_wr_data[1] = unit_wr_en[1] ? unit_wr_data[1] : unit_wr_data[0];
+
   npu_vector u_vector (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i  (cmd_valid_i[Vector]),
-    .cmd_ready_o  (cmd_ready_o[Vector]),
+    .cmd_valid_i  (cmd_valid_i[Vector] && both_idle && !to_rows),
+    .cmd_ready_o  (unit_ready[0]),
     .cmd_i        (cmd_i[Vector]),
-    .done_o       (done_o[Vector]),
+    .done_o       (unit_done[0]),
     .acc_rd_en_o  (acc_v_rd_en),
     .acc_rd_bank_o(acc_v_rd_bank),
     .acc_rd_row_o (acc_v_rd_row),
     .acc_rd_data_i(acc_v_rd_data),
-    .act_rd_en_o  (act_rd_en[1]),
-    .act_rd_row_o (act_rd_row[1]),
+    .act_rd_en_o  (unit_rd_en[0]),
+    .act_rd_row_o (unit_rd_row[0]),
     .act_rd_data_i(act_rd_data[1]),
-    .par_rd_en_o  (par_rd_en),
-    .par_rd_row_o (par_rd_row),
+    .par_rd_en_o  (unit_par_en[0]),
+    .par_rd_row_o (unit_par_row[0]),
     .par_rd_data_i(par_rd_data),
-    .act_wr_en_o  (act_wr_en[1]),
-    .act_wr_row_o (act_wr_row[1]),
-    .act_wr_data_o(act_wr_data[1])
+    .act_wr_en_o  (unit_wr_en[0]),
+    .act_wr_row_o (unit_wr_row[0]),
+    .act_wr_data_o(unit_wr_data[0])
+  );
+
+  npu_rows u_rows (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i   (cmd_valid_i[Vector] && both_idle && to_rows),
+    .cmd_ready_o   (unit_ready[1]),
+    .cmd_i         (cmd_i[Vector]),
+    .done_o        (unit_done[1]),
+    .act_rd_en_o   (unit_rd_en[1]),
+    .act_rd_row_o  (unit_rd_row[1]),
+    .act_rd_data_i (act_rd_data[1]),
+    .par_rd_en_o   (unit_par_en[1]),
+    .par_rd_row_o  (unit_par_row[1]),
+    .par_rd_data_i (par_rd_data),
+    .tab_rd_en_o   (tab_rd_en),
+    .tab_rd_table_o(tab_rd_table),
+    .tab_rd_word_o (tab_rd_word),
+    .tab_rd_data_i (tab_rd_data),
+    .act_wr_en_o   (unit_wr_en[1]),
+    .act_wr_row_o  (unit_wr_row[1]),
+    .act_wr_data_o (unit_wr_data[1])
   );
 
   npu_store u_store (

@@ -1,4 +1,5 @@
-// Load DMA: copies strided runs of DRAM beats to rows of activation, weight or parameter memory.
+// Load DMA: copies strided runs of DRAM beats to rows of activation or weight memory, or to beats of
+// parameter or table memory.
 // Latency: a command accepted in cycle t sends its first read address in cycle t+1 and then one a
 // cycle while fewer than READ_OUTSTANDING bursts are in flight (a burst leaves flight in the cycle
 // after its last beat). A beat is written in the cycle after it arrives; `done_o` is high in the
@@ -32,13 +33,17 @@ module npu_load (
   output npu_pkg::row_t        wgt_wr_data_o,
   output logic                 par_wr_en_o,
   output logic          [15:0] par_wr_beat_o,
-  output npu_pkg::row_t        par_wr_data_o
+  output npu_pkg::row_t        par_wr_data_o,
+  output logic                 tab_wr_en_o,
+  output logic          [15:0] tab_wr_beat_o,
+  output npu_pkg::row_t        tab_wr_data_o
 );
   localparam int unsigned FlightWidth = $clog2(npu_pkg::READ_OUTSTANDING + 1);
   localparam logic [FlightWidth-1:0] MaxFlight = FlightWidth'(npu_pkg::READ_OUTSTANDING);
   localparam logic [1:0] ToAct = 2'd0;
   localparam logic [1:0] ToWgt = 2'd1;
   localparam logic [1:0] ToPar = 2'd2;
+  localparam logic [1:0] ToTab = 2'd3;
 
   npu_pkg::load_t load;
   npu_dma_pkg::counts_t counts;
@@ -126,8 +131,9 @@ module npu_load (
   assign act_wr_en_o = wr_en_q && memory_q == ToAct;
   assign wgt_wr_en_o = wr_en_q && memory_q == ToWgt;
   assign par_wr_en_o = wr_en_q && memory_q == ToPar;
-  assign {act_wr_row_o, wgt_wr_row_o, par_wr_beat_o} = {3{wr_row_q}};
-  assign {act_wr_data_o, wgt_wr_data_o, par_wr_data_o} = {3{wr_data_q}};
+  assign tab_wr_en_o = wr_en_q && memory_q == ToTab;
+  assign {act_wr_row_o, wgt_wr_row_o, par_wr_beat_o, tab_wr_beat_o} = {4{wr_row_q}};
+  assign {act_wr_data_o, wgt_wr_data_o, par_wr_data_o, tab_wr_data_o} = {4{wr_data_q}};
 
 `ifndef SYNTHESIS
   // A waiting command stays as it is; a stop or a reset may withdraw it.

@@ -17,10 +17,11 @@ VECTOR_LATENCY = 12
 # Cycles that dispatch takes to decode and check one instruction before it is queued.
 DISPATCH_CYCLES = 5
 
-# Rows of pixels that softmax and layernorm finish one after another: cycles between the passes.
+# The same for lookup, softmax and layernorm; and what the latter two wait for each pixel, between
+# the passes over its channels: a maximum and a reciprocal, or a root and a quotient, bit by bit.
 ROWS_LATENCY = 8
-SOFTMAX_CYCLES = 48
-LAYERNORM_CYCLES = 112
+SOFTMAX_CYCLES = 18
+LAYERNORM_CYCLES = 60
 
 
 # Parameter rows of a block, by mode.

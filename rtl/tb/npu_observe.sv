@@ -72,6 +72,10 @@ module npu_observe (
         npu_observe_row(Load, 64'(npu_tb.u_npu.u_datapath.par_wr_beat), RowWords,
                         npu_tb.u_npu.u_datapath.par_wr_data);
       end
+      if (npu_tb.u_npu.u_datapath.tab_wr_en) begin
+        npu_observe_row(Load, 64'(npu_tb.u_npu.u_datapath.tab_wr_beat), RowWords,
+                        npu_tb.u_npu.u_datapath.tab_wr_data);
+      end
       if (npu_tb.u_npu.u_datapath.acc_m_wr_en &&
           npu_tb.u_npu.u_datapath.u_matrix.acc_wr_final) begin
         npu_observe_acc_row(Matrix,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accelsim.spec import isa
+from accelsim.spec import durations, isa
 from accelsim.spec.config import CONFIGS, ENGINES
 from accelsim.spec.encoding import positions
 from accelsim.spec.generate.stamp import stamp
@@ -23,7 +23,9 @@ def manual() -> str:
         f"An instruction is {isa.INSTRUCTION_BYTES} bytes, little-endian. Fields are packed from "
         "bit 0 in the order given; all bits above the last field must be 0. `take` and `give` may "
         f"not name the instruction's own engine. MATRIX_LATENCY is {isa.MATRIX_LATENCY}, "
-        f"VECTOR_LATENCY {isa.VECTOR_LATENCY}, and dispatch takes {isa.DISPATCH_CYCLES} cycles an "
+        f"VECTOR_LATENCY {isa.VECTOR_LATENCY}, ROWS_LATENCY {durations.ROWS_LATENCY}, "
+        f"SOFTMAX_CYCLES {durations.SOFTMAX_CYCLES}, LAYERNORM_CYCLES "
+        f"{durations.LAYERNORM_CYCLES}, and dispatch takes {isa.DISPATCH_CYCLES} cycles an "
         "instruction. An extent is legal if every row of it exists.",
         *(_instruction(row) for row in INSTRUCTIONS),
         "## Registers",

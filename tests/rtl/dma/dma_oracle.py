@@ -34,7 +34,7 @@ def random_job(rng: np.random.Generator, config: Config, name: str, beats: int) 
     while True:
         values = random_fields(rng, config, beats)
         if name == "load":
-            values["memory"] = int(rng.integers(3))
+            values["memory"] = int(rng.integers(4))
         if values["count0"] * values["count1"] * values["count2"] > beats:
             continue
         words = encode(name, values, config)

@@ -20,7 +20,7 @@ from tests.rtl.dma.axi_slave import Slave, run_job, start_slave
 PARTS = ("npu_dma_pkg.sv", "npu_dma_bursts.sv", "npu_dma_rows.sv", "npu_dma_fifo.sv")
 JOBS = {"edge8": 20, "base16": 15, "wide32": 15}
 BEATS = {"edge8": 900, "base16": 500, "wide32": 300}
-MEMORIES = ("act", "wgt", "par")
+MEMORIES = ("act", "wgt", "par", "tab")
 
 
 def bench(name: str, config: str, only: str, seed: int, source: Path | None = None, label: str = "",
@@ -198,6 +198,7 @@ def check_bursts(
 async def note_writes(dut: Any, written: list[tuple[str, int, bytes]], lanes: int) -> None:
     """Collects what the load DMA writes, up to and including the cycle of done."""
     rows = {"act": dut.act_wr_row_o, "wgt": dut.wgt_wr_row_o, "par": dut.par_wr_beat_o}
+    rows["tab"] = dut.tab_wr_beat_o
     while True:
         await ReadOnly()
         enabled = [m for m in MEMORIES if getattr(dut, f"{m}_wr_en_o").value == 1]

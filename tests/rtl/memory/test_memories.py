@@ -1,4 +1,4 @@
-"""The four on-chip memories hold what is written, a cycle later, and report port conflicts.
+"""The five on-chip memories hold what is written, a cycle later, and report port conflicts.
 
 What comes in: random accesses. What goes out: the comparison with a dictionary per memory.
 """
@@ -14,7 +14,15 @@ from cocotb.triggers import ReadOnly, RisingEdge
 
 from accelsim.cosim.streams import reset, seeded_rng
 from accelsim.cosim.unit import rtl, run_unit
-from accelsim.spec.config import CONFIGS, MATRIX, STORE, VECTOR, Config
+from accelsim.spec.config import (
+    CONFIGS,
+    MATRIX,
+    STORE,
+    TABLE_WORDS,
+    TABLES,
+    VECTOR,
+    Config,
+)
 
 CYCLES = 600
 
@@ -47,6 +55,12 @@ def test_weight_memory_holds_rows(config: str) -> None:
 @pytest.mark.parametrize("config", CONFIGS)
 def test_parameter_memory_joins_four_beats_into_a_row(config: str) -> None:
     run("npu_par_mem", "check_par", config)
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("config", CONFIGS)
+def test_table_memory_gives_every_lane_the_word_it_asks_for(config: str) -> None:
+    run("npu_tab_mem", "check_tab", config)
 
 
 def config_under_test() -> Config:
@@ -205,3 +219,44 @@ async def check_par(dut: Any) -> None:
     await start(dut)
     rows = some_rows(seeded_rng("par"), config.par_rows)
     await read_back(dut, dut.wr_beat_i, rows, 32 * config.lanes, 4, config.lanes)
+
+
+@cocotb.test()
+async def check_tab(dut: Any) -> None:
+    """Every word of both tables, and words that are overwritten while others are read."""
+    config, rng = config_under_test(), seeded_rng("tab")
+    await start(dut)
+    words, per_beat = TABLES * TABLE_WORDS, config.lanes // 4
+    table = [rng.getrandbits(32) for _ in range(words)]
+    for beat in range(words // per_beat):
+        await write_words(dut, beat, table[beat * per_beat : (beat + 1) * per_beat])
+    dut.wr_en_i.value = 0
+    for cycle in range(CYCLES):
+        which = rng.randrange(TABLES)
+        numbers = [(cycle + lane * 37) % TABLE_WORDS for lane in range(config.lanes)]
+        dut.rd_en_i.value = 1
+        dut.rd_table_i.value = which
+        dut.rd_word_i.value = pack(numbers, 8)
+        beat = rng.randrange(words // per_beat)
+        fresh = [rng.getrandbits(32) for _ in range(per_beat)]
+        want = [table[which * TABLE_WORDS + number] for number in numbers]
+        if rng.random() < 0.5:
+            await write_words(dut, beat, fresh)
+            table[beat * per_beat : (beat + 1) * per_beat] = fresh
+        else:
+            await RisingEdge(dut.clk_i)
+        dut.wr_en_i.value = 0
+        dut.rd_en_i.value = 0
+        dut.rd_table_i.value = rng.randrange(TABLES)
+        dut.rd_word_i.value = rng.getrandbits(8 * config.lanes)
+        for _ in range(rng.randrange(1, 3)):  # words stay until the next read
+            await ReadOnly()
+            assert unpack(int(dut.rd_data_o.value), 32, config.lanes) == want
+            await RisingEdge(dut.clk_i)
+
+
+async def write_words(dut: Any, beat: int, words: list[int]) -> None:
+    dut.wr_en_i.value = 1
+    dut.wr_beat_i.value = beat
+    dut.wr_data_i.value = pack(words, 32)
+    await RisingEdge(dut.clk_i)

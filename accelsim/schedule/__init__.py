@@ -7,6 +7,7 @@ It must not know TVM, encodings or tokens: only what an instruction touches.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 
 from accelsim.artifacts import Patches, Region, Schedule, Step, TensorExtent
 from accelsim.schedule.build import ALIGN_BYTES, Builder, Unit
@@ -75,18 +76,21 @@ def place_tensors(
 def _ordered(units: list[Unit]) -> list[Step]:
     """Program order: the loads of a unit stand before the work of the unit in front of it.
 
-    Activations move up only within their layer, since they may be what the work in front stores.
+    Activations move up only within their layer, since they may be what the work in front stores;
+    constants stay behind where one of both units has no second slot for its parameters.
     """
-    steps: list[Step] = []
-    for number, unit in enumerate(units):
-        if number == 0:
-            steps += unit.weights + unit.inputs
-        following = units[number + 1] if number + 1 < len(units) else None
-        if following is not None:
-            steps += following.weights
-            if following.layer == unit.layer:
-                steps += following.inputs
-        steps += unit.compute
-        if following is not None and following.layer != unit.layer:
-            steps += following.inputs
+    steps = units[0].weights + units[0].inputs if units else []
+    for unit, following in zip_longest(units, units[1:]):
+        before, after = _around(unit, following)
+        steps += [*before, *unit.compute, *after]
     return steps
+
+
+def _around(unit: Unit, following: Unit | None) -> tuple[list[Step], list[Step]]:
+    """Loads of the following unit that stand before the work of a unit, and those after it."""
+    if following is None:
+        return [], []
+    alone, same = unit.fills or following.fills, following.layer == unit.layer
+    before = ([] if alone else following.weights) + (following.inputs if same else [])
+    after = (following.weights if alone else []) + ([] if same else following.inputs)
+    return before, after

@@ -76,6 +76,7 @@ class Unit:
     weights: list[Step] = field(default_factory=list)  # constants: may move before earlier layers
     inputs: list[Step] = field(default_factory=list)  # activations: only within the layer
     compute: list[Step] = field(default_factory=list)
+    fills: bool = False  # it uses all of parameter memory, so no load of a neighbour may pass it
 
 
 @dataclass(slots=True)
@@ -134,8 +135,8 @@ class Builder:
                 f"layer {unit.layer} needs {rows} parameter rows at once, configuration "
                 f"{self.config.name} has {self.config.par_rows}; enlarge par_rows"
             )
-        take = self.params.take if rows <= self.params.size else self.params.take_both
-        base, missing = take(key)
+        unit.fills = rows > self.params.size
+        base, missing = self.params.take_both(key) if unit.fills else self.params.take(key)
         if missing:
             unit.weights.append(self.load_constant(chunk, 2, base * PAR_BEATS, unit.layer, tile))
         return base

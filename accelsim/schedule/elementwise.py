@@ -119,12 +119,7 @@ def schedule_pairs(
     target = parts[2]
     extra = [p.requantize for p in parts[:2] if p.requantize is not None]
     room = min(builder.inputs.size // 2, builder.outputs.size // (1 + len(extra)))
-    rows = builder.params.size - sum(row_count(r) for r in extra)
-    most = (
-        (MAX_COUNT if rows >= pairing.par_rows else 0)
-        if pairing.shared
-        else (rows // pairing.par_rows)
-    )
+    most = _blocks_of_parameters(builder, pairing, sum(row_count(r) for r in extra))
     blocks_tile = min(target.blocks, room, most, MAX_COUNT)
     if blocks_tile < 1:
         raise ModelError(
@@ -148,6 +143,16 @@ def schedule_pairs(
         "row_splits": -(-height // rows_tile) * -(-width // cols_tile),
         "out_channel_splits": -(-target.blocks // blocks_tile),
     }
+
+
+def _blocks_of_parameters(builder: Builder, pairing: Pairing, extra_rows: int) -> int:
+    """Blocks whose parameter rows fit into a slot, or one that needs more than a slot."""
+    rows = builder.params.size - extra_rows
+    if pairing.shared and rows >= pairing.par_rows:
+        return MAX_COUNT
+    if rows >= pairing.par_rows:
+        return rows // pairing.par_rows
+    return int(pairing.par_rows + extra_rows <= builder.config.par_rows)
 
 
 def _tile(

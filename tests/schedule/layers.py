@@ -13,6 +13,7 @@ from accelsim.artifacts import (
     Pool2d,
     Region,
     Requantize,
+    Shape4,
     Tensor,
 )
 
@@ -73,7 +74,7 @@ def output_size(size: int, kernel: int, stride: int, dilation: int, before: int,
 
 def output_shape(shape: tuple[int, int, int, int], op: LayerOp) -> tuple[int, int, int, int]:
     n, h, w, c = shape
-    if isinstance(op, Add):
+    if not isinstance(op, Conv2d | Pool2d):
         return shape
     kernel = op.weight.shape[1:3] if isinstance(op, Conv2d) else op.kernel
     dilation = op.dilation if isinstance(op, Conv2d) else (1, 1)
@@ -101,6 +102,31 @@ def region(
         layers.append(Layer(name, kind, (name,), inputs, name, op))
         last = name
     return Region("chain", tensors, ("x",), (last,), tuple(layers))
+
+
+def one(op: LayerOp, out: Shape4, *inputs: Shape4) -> Region:
+    """A region of one layer `t0` that reads `x0`, `x1`, …"""
+    names = tuple(f"x{i}" for i in range(len(inputs)))
+    tensors = {n: Tensor(n, shape, 0, 0.1) for n, shape in zip(names, inputs, strict=True)}
+    tensors["t0"] = Tensor("t0", out, 0, 0.1)
+    layer = Layer("t0", type(op).__name__.lower(), ("t0",), names, "t0", op)
+    return Region("one", tensors, names, ("t0",), (layer,))
+
+
+def end(
+    rng: np.random.Generator, mode: str, factor: float, channels: int = 1, spread: float = 2.0
+) -> Requantize:
+    """A requantization of any mode by about `factor`, one multiplier a channel."""
+    factors = factor * rng.uniform(1 / spread, spread, channels)
+    zero_point = int(rng.integers(-20, 20))
+    if mode == "fp32":
+        return Requantize(factors.astype(np.float32), zero_point, -110, 120)
+    mantissa, exponent = np.frexp(factors)
+    words = np.minimum(np.rint(mantissa * 2.0**31), 2.0**31 - 1).astype(np.int32)
+    return Requantize(words, zero_point, -110, 120, mode, exponent.astype(np.int32))
+
+
+MODES = ("fp32", "tflite", "half_up", "half_even", "half_away")
 
 
 def random_input(rng: np.random.Generator, shape: tuple[int, int, int, int]) -> np.ndarray:

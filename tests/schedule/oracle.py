@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
-from accelsim.artifacts import Add, Conv2d, Pool2d, Region, Requantize
+from accelsim.artifacts import (
+    Add,
+    Assemble,
+    Binary,
+    Conv2d,
+    ConvTranspose2d,
+    LayerNorm,
+    Lookup,
+    MatMul,
+    Pool2d,
+    PRelu,
+    Region,
+    Requantize,
+    Softmax,
+    Transpose,
+)
+from accelsim.spec import normalization
+from tests.schedule.rounding import scaled, tflite
+
+Values = list[np.ndarray]
+Shape = tuple[int, ...]
 
 
 def run(region: Region, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -15,19 +37,20 @@ def run(region: Region, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
     for layer in region.layers:
         shape = region.tensors[layer.output].shape
         values = [tensors[name] for name in layer.inputs]
-        compute = layer.compute
-        if isinstance(compute, Conv2d):
-            tensors[layer.output] = conv(values[0], compute, shape)
-        elif isinstance(compute, Add):
-            tensors[layer.output] = add(values[0], values[1], compute)
-        else:
-            tensors[layer.output] = pool(values[0], compute, shape)
+        tensors[layer.output] = compute(layer.compute, values, shape)
     return tensors
 
 
 def requantize(acc: np.ndarray, r: Requantize) -> np.ndarray:
-    scaled = np.rint(acc.astype(np.int32).astype(np.float32) * r.multiplier).astype(np.float64)
-    return np.clip(scaled + r.zero_point, r.clamp_min, r.clamp_max).astype(np.int8)
+    """int32 sums, channels last, to int8."""
+    total = scaled(acc, r) + r.zero_point
+    return np.clip(total, r.clamp_min, r.clamp_max).astype(np.int8)
+
+
+@singledispatch
+def compute(op: Any, values: Values, shape: Shape) -> np.ndarray:
+    """The output of one layer, of the given shape."""
+    raise NotImplementedError(type(op).__name__)
 
 
 def windows(
@@ -36,20 +59,24 @@ def windows(
     stride: tuple[int, int],
     padding: tuple[int, int, int, int],
     dilation: tuple[int, int],
-    out: tuple[int, int],
+    out: tuple[int, ...],
     fill: int,
 ) -> np.ndarray:
-    """(n, oh, ow, kh, kw, c) of an int64 tensor padded with `fill`."""
-    top, left, bottom, right = padding
-    padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
+    """(n, oh, ow, kh, kw, c) of an int64 tensor padded with `fill`, further than need be."""
+    top, left, *_ = padding
+    after = [(o - 1) * s + (k - 1) * d for o, s, k, d in zip(out, stride, kernel, dilation)]  # noqa: B905
+    padded = np.pad(
+        x, ((0, 0), (top, after[0] + 1), (left, after[1] + 1), (0, 0)), constant_values=fill
+    )
     rows = np.arange(out[0])[:, None] * stride[0] + np.arange(kernel[0]) * dilation[0]
     cols = np.arange(out[1])[:, None] * stride[1] + np.arange(kernel[1]) * dilation[1]
     return padded[:, rows[:, None, :, None], cols[None, :, None, :]]
 
 
-def conv(x: np.ndarray, c: Conv2d, shape: tuple[int, ...]) -> np.ndarray:
+@compute.register
+def conv(c: Conv2d, values: Values, shape: Shape) -> np.ndarray:
     w = c.weight.astype(np.int64) - c.weight_zero_point
-    centred = x.astype(np.int64) - c.input_zero_point
+    centred = values[0].astype(np.int64) - c.input_zero_point
     patches = windows(centred, w.shape[1:3], c.stride, c.padding, c.dilation, shape[1:3], 0)
     if c.depthwise:
         acc = np.einsum("nhwklc,ckl->nhwc", patches, w[..., 0])
@@ -58,26 +85,125 @@ def conv(x: np.ndarray, c: Conv2d, shape: tuple[int, ...]) -> np.ndarray:
     return requantize(acc + c.bias, c.requantize)
 
 
-def add(a: np.ndarray, b: np.ndarray, p: Add) -> np.ndarray:
+@compute.register
+def conv_transpose(c: ConvTranspose2d, values: Values, shape: Shape) -> np.ndarray:
+    """Every input element adds its window of outputs."""
+    w = c.weight.astype(np.int64) - c.weight_zero_point
+    x = values[0].astype(np.int64) - c.input_zero_point
+    acc = np.zeros(shape, np.int64)
+    for i, j in np.ndindex(x.shape[1:3]):
+        for y, z in np.ndindex(w.shape[1:3]):
+            row = i * c.stride[0] + y * c.dilation[0] - c.padding[0]
+            col = j * c.stride[1] + z * c.dilation[1] - c.padding[1]
+            if 0 <= row < shape[1] and 0 <= col < shape[2]:
+                acc[:, row, col] += x[:, i, j] @ w[:, y, z].T
+    return requantize(acc + c.bias, c.requantize)
+
+
+@compute.register
+def matmul(m: MatMul, values: Values, _: Shape) -> np.ndarray:
+    a = values[0].astype(np.int64) - m.a_zero_point
+    b = values[1].astype(np.int64) - m.b_zero_point
+    return requantize(a @ (b.swapaxes(2, 3) if m.transpose_b else b), m.requantize)
+
+
+@compute.register
+def add(p: Add, values: Values, _: Shape) -> np.ndarray:
+    a, b = (v.astype(np.int64) for v in _operands(values, p.constant))
+    a, b, sign = a - p.a_zero_point, b - p.b_zero_point, -1 if p.subtract else 1
     if p.fixed is not None:
-        factors = (p.fixed.a_multiplier, p.fixed.b_multiplier)
-        total = (a.astype(np.int64) - p.a_zero_point) * factors[0]
-        total += (b.astype(np.int64) - p.b_zero_point) * factors[1]
+        total = a * p.fixed.a_multiplier + sign * b * p.fixed.b_multiplier
         # Sums of at most 31 bits are exact in float64, halves included.
         real = total / 2.0**p.fixed.shift
         rounded = np.copysign(np.floor(np.abs(real) + 0.5), real)
-        return np.clip(rounded + p.zero_point, p.clamp_min, p.clamp_max).astype(np.int8)
-    left = (a.astype(np.float32) - np.float32(p.a_zero_point)) * p.a_scale
-    right = (b.astype(np.float32) - np.float32(p.b_zero_point)) * p.b_scale
-    scaled = np.rint((left + right) * p.inverse_output_scale)
-    return np.clip(scaled + p.zero_point, p.clamp_min, p.clamp_max).astype(np.int8)
+    elif p.tflite is not None:
+        t = p.tflite
+        left = tflite(a << 20, t.a_mantissa, t.a_shift)
+        right = tflite(b << 20, t.b_mantissa, t.b_shift)
+        rounded = tflite(left + sign * right, t.mantissa, t.shift)
+    else:
+        left = a.astype(np.float32) * p.a_scale
+        right = b.astype(np.float32) * p.b_scale * np.float32(sign)
+        rounded = np.rint((left + right) * p.inverse_output_scale)
+    return np.clip(rounded + p.zero_point, p.clamp_min, p.clamp_max).astype(np.int8)
 
 
-def pool(x: np.ndarray, p: Pool2d, shape: tuple[int, ...]) -> np.ndarray:
+def _operands(values: Values, constant: np.ndarray | None) -> Values:
+    return [values[0], values[1] if constant is None else constant]
+
+
+@compute.register
+def binary(p: Binary, values: Values, _: Shape) -> np.ndarray:
+    a, b = (v.astype(np.int64) for v in _operands(values, p.constant))
+    if p.a_requantize is not None:
+        a = requantize(a - p.a_source_zero_point, p.a_requantize).astype(np.int64)
+    if p.b_requantize is not None:
+        b = requantize(b - p.b_source_zero_point, p.b_requantize).astype(np.int64)
+    kinds = {"multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
+    return requantize(kinds[p.kind](a - p.a_zero_point, b - p.b_zero_point), p.requantize)
+
+
+@compute.register
+def prelu(p: PRelu, values: Values, _: Shape) -> np.ndarray:
+    x = values[0].astype(np.float32) - np.float32(p.input_zero_point)
+    above = np.maximum(x, np.float32(0)) * p.positive_scale
+    below = np.minimum(x, np.float32(0)) * p.negative_scale
+    rounded = np.rint((above + below) * p.inverse_output_scale)
+    return np.clip(rounded + p.zero_point, p.clamp_min, p.clamp_max).astype(np.int8)
+
+
+@compute.register
+def pool(p: Pool2d, values: Values, shape: Shape) -> np.ndarray:
     fill = -128 if p.kind == "max" else p.input_zero_point
-    wide = x.astype(np.int64)
-    patches = windows(wide, p.kernel, p.stride, p.padding, (1, 1), shape[1:3], fill)
+    wide = values[0].astype(np.int64)
+    options = p.kernel, p.stride, p.padding, (1, 1), shape[1:3]
+    patches = windows(wide, *options, fill)
     if p.kind == "max":
         return np.clip(patches.max((3, 4)), p.clamp_min, p.clamp_max).astype(np.int8)
-    assert p.requantize is not None
-    return requantize((patches - p.input_zero_point).sum((3, 4)), p.requantize)
+    total = (patches - p.input_zero_point).sum((3, 4))
+    if not p.by_count:
+        assert p.requantize is not None
+        return requantize(total, p.requantize)
+    inside = windows(np.ones_like(wide), *options, 0).sum((3, 4))
+    result = np.zeros(shape, np.int8)
+    for count, end in ((0, p.by_count[0][1]), *p.by_count):
+        result = np.where(inside == count, requantize(total, end), result)
+    return result
+
+
+@compute.register
+def lookup(p: Lookup, values: Values, _: Shape) -> np.ndarray:
+    return p.table[values[0].astype(np.int64) + 128]
+
+
+@compute.register
+def softmax(p: Softmax, values: Values, _: Shape) -> np.ndarray:
+    return normalization.softmax(values[0], p.table)
+
+
+@compute.register
+def layer_norm(p: LayerNorm, values: Values, _: Shape) -> np.ndarray:
+    return normalization.layer_norm(
+        values[0],
+        p.gain,
+        p.offset,
+        p.gain_bits,
+        p.epsilon << p.epsilon_shift,
+        (p.zero_point, p.clamp_min, p.clamp_max),
+    )
+
+
+@compute.register
+def assemble(p: Assemble, values: Values, shape: Shape) -> np.ndarray:
+    result = np.full(shape, p.fill, np.int8)
+    for piece in p.pieces:
+        taken = values[piece.input][np.ix_(*piece.take)]
+        if piece.requantize is not None:
+            taken = requantize(taken.astype(np.int64) - piece.input_zero_point, piece.requantize)
+        result[np.ix_(*piece.place)] = taken
+    return result
+
+
+@compute.register
+def transpose(p: Transpose, values: Values, _: Shape) -> np.ndarray:
+    return values[0].transpose(p.axes)

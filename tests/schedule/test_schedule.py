@@ -26,8 +26,11 @@ def run(program: Program, tensors: dict[str, np.ndarray], presets: tuple[int, ..
     return dict(result.dram)
 
 
-def check(region: Region, config: Config, seed: int = 1) -> Program:
-    """Every tensor equals the oracle, in the whole program and layer by layer."""
+def check(region: Region, config: Config, seed: int = 1, few: bool = False) -> Program:
+    """Every tensor equals the oracle, in the whole program and layer by layer.
+
+    Outputs that are all the same prove little; `few` allows them where there is one element.
+    """
     rng = np.random.default_rng(seed)
     inputs = {n: layers.random_input(rng, region.tensors[n].shape) for n in region.inputs}
     expected = oracle.run(region, inputs)
@@ -39,7 +42,7 @@ def check(region: Region, config: Config, seed: int = 1) -> Program:
         cut, presets = isolate(program, index)
         alone = run(cut, {name: expected[name] for name in layer.inputs}, presets)
         np.testing.assert_array_equal(read_tensor(cut, alone, layer.output), golden)
-        assert len(np.unique(golden)) > 1
+        assert few or len(np.unique(golden)) > 1
     return program
 
 

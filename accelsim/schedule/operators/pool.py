@@ -17,7 +17,7 @@ from accelsim.errors import ModelError
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.conv_tiling import ConvShape, choose
 from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, check_padding, largest_tile, step
-from accelsim.schedule.matrix import ConstantWeights, MatrixJob, emit
+from accelsim.schedule.matrix import ConstantWeights, MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
 from accelsim.schedule.parameters import (
     end_values,
@@ -64,13 +64,18 @@ def schedule_pool(
     rows = Axis(source.shape[1], target.shape[1], pool.stride[0], 1, pool.padding[0])
     cols = Axis(source.shape[2], target.shape[2], pool.stride[1], 1, pool.padding[1])
     check_padding(layer.name, (rows, cols), pool.kernel)
-    tiles, regions = 0, _regions(layer.name, pool, rows, cols, target)
+    tiles, row_splits, col_splits = 0, 1, 1
+    regions = _regions(layer.name, pool, rows, cols, target)
     for region in regions:
         tiling = _choose(builder, pool, region)
         if tiling is not None:
+            row_splits = max(row_splits, -(-region.rows.out // tiling[0]))
+            col_splits = max(col_splits, -(-region.cols.out // tiling[1]))
             tiles = _windows(builder, index, tiles, layer, pool, source, region, tiling)
         elif pool.kind == "sum":
-            tiles = emit(_as_depthwise(builder, index, layer.name, pool, source, region), tiles)
+            job = _as_depthwise(builder, index, layer.name, pool, source, region)
+            row_splits = max(row_splits, facts(job)["row_splits"])
+            tiles = emit(job, tiles)
         else:
             raise ModelError(
                 f"layer {layer.name}: a pooling window of {pool.kernel[0]}×{pool.kernel[1]} "
@@ -79,7 +84,8 @@ def schedule_pool(
     return {
         "tiles": tiles,
         "regions": len(regions),
-        "row_splits": int(tiles > len(regions) * target.shape[0]) + 1,
+        "row_splits": row_splits,
+        "col_splits": col_splits,
         "padded": int(any(pool.padding)),
         "pad_zero_point": pool.input_zero_point,
     }

@@ -1,0 +1,75 @@
+"""Tables, softmax and layer normalization: pixel by pixel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accelsim.artifacts import LayerNorm, Lookup, Shape4, Softmax
+from accelsim.errors import ModelError
+from accelsim.schedule import schedule
+from accelsim.spec.config import CONFIGS, Config
+from accelsim.spec.normalization import softmax_table
+from tests.schedule import layers
+from tests.schedule.test_schedule import check
+
+EDGE8, BASE16, _ = CONFIGS.values()
+CONFIGURATIONS = pytest.mark.parametrize("config", [EDGE8, BASE16], ids=lambda c: c.name)
+SHAPES = [(1, 1, 1, 2), (2, 9, 7, 21), (1, 1, 40, 7), (1, 25, 25, 33), (1, 3, 5, 16)]
+
+
+def norm(rng: np.random.Generator, channels: int) -> LayerNorm:
+    gain = rng.integers(-(60 << 16), 60 << 16, channels).astype(np.int32)
+    offset = rng.integers(-(20 << 16), 20 << 16, channels).astype(np.int32)
+    return LayerNorm(gain, offset, 16, 12345, 3, -4, -120, 127)
+
+
+@CONFIGURATIONS
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 1, 2, 2100)], ids=str)
+def test_lookup_equals_oracle(shape: Shape4, config: Config) -> None:
+    table = np.random.default_rng(2).permutation(256).astype(np.uint8).view(np.int8)
+    program = check(layers.one(Lookup(table), shape, shape), config)
+    assert program.layers[0].tiles == 1 or config.name == "edge8"
+
+
+@CONFIGURATIONS
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 2, 3, 1000)], ids=str)
+def test_softmax_equals_oracle(shape: Shape4, config: Config) -> None:
+    check(layers.one(Softmax(softmax_table(0.05)), shape, shape), config)
+
+
+@CONFIGURATIONS
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 2, 3, 64)], ids=str)
+def test_layer_norm_equals_oracle(shape: Shape4, config: Config) -> None:
+    op = norm(np.random.default_rng(6), shape[3])
+    check(layers.one(op, shape, shape), config)
+
+
+def test_normalization_of_more_channels_than_a_slot_of_parameters_equals_oracle() -> None:
+    rng = np.random.default_rng(6)
+    shape = (1, 9, 9, 64)
+    region = layers.region(
+        shape, layers.conv(rng, 64, 64), norm(rng, 64), layers.conv(rng, 64, 64), norm(rng, 64)
+    )
+    check(region, EDGE8)
+
+
+def test_tables_of_successive_layers_equal_oracle() -> None:
+    rng = np.random.default_rng(7)
+    tables = [Lookup(rng.permutation(256).astype(np.uint8).view(np.int8)) for _ in range(4)]
+    check(layers.region((1, 20, 20, 9), *tables, Softmax(softmax_table(0.02))), EDGE8)
+
+
+@pytest.mark.parametrize(
+    ("op", "channels", "message"),
+    [
+        (Softmax(softmax_table(0.1)), 1032, "a row of 1032 channels exceeds 1024"),
+        (norm(np.random.default_rng(1), 72), 72, "gain and offset of 72 channels exceed"),
+    ],
+)
+def test_rows_beyond_the_limits_are_refused_by_name(
+    op: LayerNorm | Softmax, channels: int, message: str
+) -> None:
+    shape = (1, 1, 2, channels)
+    with pytest.raises(ModelError, match=f"layer t0: {message}"):
+        schedule(layers.one(op, shape, shape), EDGE8)

@@ -12,23 +12,20 @@ import numpy as np
 
 from accelsim.artifacts import I8
 from accelsim.errors import InputError, ModelError
+from accelsim.quantize import layouts
 from accelsim.reference.network import Network, QuantizedTensor
 
 
 def to_nhwc(stored: np.ndarray, tensor: QuantizedTensor) -> I8:
     """Stored integers in the model's layout → int8 (n, h, w, c)."""
     values = (stored.astype(np.int16) - tensor.offset).astype(np.int8)
-    if values.ndim == 4:
-        values = values.transpose(0, 2, 3, 1)
-    return np.ascontiguousarray(values.reshape(tensor.layout))
+    return layouts.to_nhwc(values.reshape(tensor.shape), tensor.axis)
 
 
 def from_nhwc(values: I8, tensor: QuantizedTensor) -> np.ndarray:
     """int8 (n, h, w, c) → stored integers (int8 or uint8) in the model's layout."""
     stored = (values.astype(np.int16) + tensor.offset).astype(tensor.stored)
-    if len(tensor.shape) == 4:
-        stored = stored.transpose(0, 3, 1, 2)
-    return np.ascontiguousarray(stored.reshape(tensor.shape))
+    return layouts.from_nhwc(stored, tensor.shape, tensor.axis)
 
 
 def quantize_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:

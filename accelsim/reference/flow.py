@@ -136,8 +136,12 @@ def applied(operator: str, call: Any, operands: tuple[Any, ...], shape: Shape) -
     first = operands[0]
     if isinstance(first, Source) and operator in RESHAPES:
         return replace(first, shape=shape)
-    if isinstance(first, Weight) and operator == "relax.permute_dims":
-        return _turned(first, _axes(call, first.values.ndim))
+    if isinstance(first, Weight):
+        if operator == "relax.permute_dims":
+            return _turned(first, _axes(call, first.values.ndim))
+        if operator in RESHAPES and first.scale.size in (1, first.values.size):
+            axis = shape.index(first.values.size) if first.scale.size > 1 else 0
+            return replace(first, values=first.values.reshape(shape), axis=axis)
     if isinstance(first, np.ndarray):
         if operator in RESHAPES:
             return first.reshape(shape)

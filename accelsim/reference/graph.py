@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from accelsim.errors import ModelError
+from accelsim.quantize.layouts import variable_axes
 from accelsim.reference.flow import (
     Claim,
     Island,
@@ -45,6 +46,7 @@ class Walk:
         self.members = members
         self.host = host
         self.rounding = rounding
+        self.axes = variable_axes(function)
         self.values: dict[Any, Any] = {}
         self.tensors: dict[str, QuantizedTensor] = {}
         self.variables: dict[str, Any] = {}  # tensor name → the variable that holds it
@@ -113,6 +115,7 @@ class Walk:
             scale=np.float32(np.reshape(scale, ())),
             zero_point=int(np.reshape(zero_point, ())) - offset,
             stored=stored,
+            axis=self.axes.get(variable, 0),
         )
         self.tensors[tensor.name] = tensor
         self.variables[tensor.name] = variable

@@ -27,11 +27,10 @@ from accelsim.reference.boundary import (
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import read_network
 from accelsim.reference.kernels import Key, emit_kernel, key_of, shapes_of
+from accelsim.reference.multipliers import ROUNDINGS
 from accelsim.reference.network import Host, Network, ReferenceLayer
 from accelsim.reference.operators import HOST, family
 from accelsim.reference.site import site_of
-
-ROUNDINGS = ("fp32", "qnnpack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def build(
 
     `rounding` takes the place of the model's own: "fp32" rounds each operation to float32;
     "qnnpack" is the fixed-point sum of PyTorch's kernel, and fp32 for scales with which that
-    kernel is not defined.
+    kernel is not defined; "tflite" and "onnxruntime" are these frameworks' own.
 
     `host` names layers that run on the host: they, and those that have no integer definition, are
     computed in floats by TVM's code of the QDQ module. `ModelError` names a layer whose integers

@@ -19,7 +19,8 @@ import numpy as np
 from tvm import relax, te
 
 from accelsim.artifacts import Shape4
-from accelsim.reference.network import ReferenceLayer, Shape, nhwc
+from accelsim.quantize.layouts import nhwc_order, nhwc_shape
+from accelsim.reference.network import ReferenceLayer, Shape
 from accelsim.reference.scaling import MODES, Scaling
 from accelsim.reference.site import Site
 
@@ -52,6 +53,13 @@ class Shapes:
     core: tuple[Shape, ...]  # of the inputs as the core sees them
     core_output: Shape
     output: Shape  # logical
+    axes: tuple[int, ...]  # channel axes of the input tensors
+    axis: int  # channel axis of the output tensor
+
+    @property
+    def core_axis(self) -> int:
+        """Channel axis of the core's output; a core that is reshaped afterwards has axis 1."""
+        return self.axis if self.core_output == self.output else 1
 
 
 def shapes_of(site: Site) -> Shapes:
@@ -63,6 +71,8 @@ def shapes_of(site: Site) -> Shapes:
         core=layer.core_shapes,
         core_output=layer.core_output_shape,
         output=site.output.shape,
+        axes=tuple(tensor.axis for tensor in site.inputs),
+        axis=site.output.axis,
     )
 
 
@@ -87,12 +97,14 @@ class Emitter:
 
     def load(self, value: Any, side: int = 0) -> Any:
         """int8 (n, h, w, c) → int8 in the logical shape that the core sees."""
-        n, h, w, c = self.shapes.inputs[side]
         logical, shape = self.shapes.logical[side], self.shapes.core[side]
-        stored: Shape = (n, h, w, c)
-        if len(logical) == 4:
-            value, stored = self(op.permute_dims(value, [0, 3, 1, 2])), (n, c, h, w)
-        return value if shape == stored else self(op.reshape(value, shape))
+        order = nhwc_order(len(logical), self.shapes.axes[side])
+        stored = tuple(logical[index] for index in order)
+        if stored != self.shapes.inputs[side]:
+            value = self(op.reshape(value, stored))
+        if order != sorted(order):
+            value = self(op.permute_dims(value, [order.index(i) for i in range(len(order))]))
+        return value if shape == logical else self(op.reshape(value, shape))
 
     def centred(self, value: Any, zero_point: Any, side: int = 0, dtype: str = "int16") -> Any:
         """q - zero point in the logical shape, exact: at most 9 bits."""
@@ -112,7 +124,7 @@ class Emitter:
             total, bias, zero_point, low, high, *scaling = t
 
             def of_channel(one: Any) -> Any:
-                return one[i[1] if int(one.shape[0]) > 1 else 0]
+                return one[i[self.shapes.core_axis] if int(one.shape[0]) > 1 else 0]
 
             scaled = MODES[mode](total[i] + of_channel(bias), *map(of_channel, scaling))
             return finished(scaled, zero_point, low, high)
@@ -135,9 +147,15 @@ class Emitter:
         logical = self.shapes.output
         if logical != self.shapes.core_output:
             value = self(op.reshape(value, logical))
-        if len(logical) == 4:
-            return self(op.permute_dims(value, [0, 2, 3, 1]))
-        return self(op.reshape(value, nhwc(logical)))
+        order = nhwc_order(len(logical), self.shapes.axis)
+        if order != sorted(order):
+            value = self(op.permute_dims(value, order))
+        stored = nhwc_shape(logical, self.shapes.axis)
+        return (
+            value
+            if stored == logical and order == sorted(order)
+            else self(op.reshape(value, stored))
+        )
 
 
 def finished(scaled: Any, zero_point: Any, low: Any, high: Any) -> Any:

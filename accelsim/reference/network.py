@@ -18,21 +18,11 @@ import numpy as np
 
 from accelsim.artifacts import Shape4
 from accelsim.errors import ModelError
+from accelsim.quantize.layouts import nhwc_shape
 
 Shape = tuple[int, ...]
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, left, bottom, right
-
-
-def nhwc(shape: Shape) -> Shape4:
-    """Logical shape → (n, h, w, c).
-
-    Shapes of other ranks occur on the host only: their last axis counts as c, those between as w.
-    """
-    if len(shape) == 4:
-        return (shape[0], shape[2], shape[3], shape[1])
-    first = shape[0] if len(shape) > 1 else 1
-    return (first, 1, math.prod(shape[1:-1]), shape[-1] if shape else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +36,12 @@ class QuantizedTensor:
     stored: str
     clamp_min: int = -128  # int8 domain, the quantizer's own limits
     clamp_max: int = 127
+    axis: int = 1  # of its channels, see `quantize.layouts`
 
     @property
     def layout(self) -> Shape4:
         """(n, h, w, c)."""
-        return nhwc(self.shape)
+        return nhwc_shape(self.shape, self.axis)
 
     @property
     def offset(self) -> int:

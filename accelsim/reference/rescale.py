@@ -11,15 +11,54 @@ import numpy as np
 from tvm import te
 
 from accelsim.reference.derive import ends_of
+from accelsim.reference.flow import UNLIMITED
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
+from accelsim.reference.multipliers import quotient_scaling
 from accelsim.reference.site import Site
 
 
 def move_kernel(site: Site) -> Kernel:
     """The input's values in the output's shape, clamped; in its steps where these differ."""
-    if not site.same_levels:
-        return Kernel(emit_scaled_sum, rescale_values(site))
-    return Kernel(_emit_move, clamp_values(site))
+    if site.same_levels:
+        return Kernel(_emit_move, clamp_values(site))
+    if site.rounding == "tflite":
+        return _fixed_kernel(site)
+    if site.rounding == "onnxruntime":
+        values = {**rescale_values(site), "output_scale": np.array(site.output.scale, np.float32)}
+        del values["inverse"]
+        return Kernel(_emit_quotient, values)
+    return Kernel(emit_scaled_sum, rescale_values(site))
+
+
+def _fixed_kernel(site: Site) -> Kernel:
+    """TFLite's change of scale, or its ReLU."""
+    single = site.layer.limits != UNLIMITED
+    scaling = quotient_scaling(site.inputs[0].scale, site.output.scale, single)
+    values: dict[str, np.ndarray] = {
+        "input_zero_point": np.array(site.inputs[0].zero_point, np.int32),
+        "bias": np.zeros(1, np.int32),
+        **scaling.values(),
+        **ends_of(site),
+    }
+    return Kernel(_emit_fixed, values, scaling.mode)
+
+
+def _emit_fixed(emit: Emitter, x: list[Any], p: Values) -> Any:
+    centred = emit.centred(x[0], p["input_zero_point"], 0, "int32")
+    return emit.requantized(centred, p, emit.geometry)
+
+
+def _emit_quotient(emit: Emitter, x: list[Any], p: Values) -> Any:
+    """rint(((q - z)·s) / so), as ONNX's DequantizeLinear and QuantizeLinear."""
+    centred = emit.centred(x[0], p["zero_point_0"], 0, "int32")
+
+    def body(t: Any, i: Any) -> Any:
+        total, scale, output_scale, zero_point, low, high = t
+        steps = te.nearbyint(total[i].astype("float32") * scale[()] / output_scale[()])
+        return finished(steps, zero_point, low, high)
+
+    names = ("scale_0", "output_scale", "zero_point", "low", "high")
+    return emit.compute(emit.shapes.core_output, body, centred, *(p[name] for name in names))
 
 
 def clamp_values(site: Site) -> dict[str, np.ndarray]:

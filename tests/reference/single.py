@@ -37,7 +37,8 @@ def layer(
         for side, (value, one) in enumerate(zip(module.inputs, inputs, strict=True))
     ]
     result = module.quantize(operator(module, *sources), name, scale, zero, **quantizer)
-    return build_network(read_network(module.module(module.dequantize(result))), rounding)
+    built = module.module(module.dequantize(result))
+    return build_network(read_network(built, rounding=rounding), rounding)
 
 
 def stored(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

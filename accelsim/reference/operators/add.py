@@ -17,9 +17,11 @@ from tvm import te
 
 from accelsim.reference.derive import ends_of
 from accelsim.reference.flow import Claim, Island, Node, Source
-from accelsim.reference.kernels import Emitter, Kernel, Values
+from accelsim.reference.kernels import Emitter, Kernel, Values, finished
+from accelsim.reference.multipliers import ADD_SHIFT, sum_scalings
 from accelsim.reference.operators import Operator, TorchKernel
 from accelsim.reference.rescale import emit_scaled_sum, rescale_values
+from accelsim.reference.scaling import MODES
 from accelsim.reference.site import Site
 from accelsim.reference.torch_tensor import torch_target
 
@@ -46,8 +48,10 @@ def recognise(island: Island) -> Claim | None:
 
 
 def kernel(site: Site) -> Kernel:
-    """In float32, or as qnnpack's kernel where that is the rule and it is defined."""
+    """In float32, or as qnnpack's kernel where that is the rule and it is defined, or TFLite's."""
     scales = [source.scale for source in site.inputs]
+    if site.rounding == "tflite":
+        return _tflite_kernel(site)
     if site.rounding == "qnnpack" and qnnpack_adds(scales, site.output.scale):
         shift, factors = qnnpack_add_factors(scales, site.output.scale)
         steps = {"shift": shift, "mask": (1 << shift) - 1, "half": ((1 << shift) - 1) >> 1}
@@ -57,6 +61,34 @@ def kernel(site: Site) -> Kernel:
         values = {name: np.array(value, np.int32) for name, value in integers.items()}
         return Kernel(_emit_qnnpack, {**values, **ends_of(site)})
     return Kernel(emit_scaled_sum, rescale_values(site))
+
+
+def _tflite_kernel(site: Site) -> Kernel:
+    values: dict[str, np.ndarray] = {}
+    scalings = sum_scalings(site.inputs[0].scale, site.inputs[1].scale, site.output.scale)
+    for side, scaling in enumerate(scalings):
+        values |= {f"{name}_{side}": value for name, value in scaling.values().items()}
+    for side, source in enumerate(site.inputs):
+        values[f"zero_point_{side}"] = np.array(source.zero_point, np.int32)
+    return Kernel(_emit_tflite, {**values, **ends_of(site)})
+
+
+def _emit_tflite(emit: Emitter, x: list[Any], p: Values) -> Any:
+    """Both operands raised by 20 places and requantized, and their sum requantized."""
+    terms = [
+        emit.centred(value, p[f"zero_point_{side}"], side, "int32") for side, value in enumerate(x)
+    ]
+    scale = MODES["tflite"]
+
+    def body(t: Any, i: Any) -> Any:
+        a, b, zero_point, low, high, *words = t
+        first, second, both = ([one[0] for one in words[k : k + 2]] for k in (0, 2, 4))
+        total = scale(a[i] << ADD_SHIFT, *first) + scale(b[i] << ADD_SHIFT, *second)
+        return finished(scale(total, *both), zero_point, low, high)
+
+    words = (p[f"{name}_{side}"] for side in range(3) for name in ("multiplier", "shift"))
+    ends = (p["zero_point"], p["low"], p["high"])
+    return emit.compute(emit.shapes.core_output, body, *terms, *ends, *words)
 
 
 def qnnpack_adds(scales: Sequence[np.float32], output_scale: np.float32) -> bool:

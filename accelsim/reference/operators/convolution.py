@@ -40,6 +40,7 @@ class Affine:
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
     groups: int = 1
+    integer_bias: I32 | None = None  # where the model has the bias in int32 steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +70,39 @@ def recognise(island: Island) -> Claim | None:
     if core is None:
         return None
     if bias is not None:
-        channels, trailing = core.weight.shape[0], (1,) * (core.weight.ndim - 2)
-        if bias.shape not in ((channels, *trailing), (1, channels, *trailing)):
-            return None
-        core = replace(core, bias=bias.reshape(-1).astype(np.float32))
+        core = _biased(core, bias, source.tensor.scale)
+    if core is None:
+        return None
     macs = math.prod(node.shape) * core.weight[0].size
     return Claim(_name(core), core, (source,), node.shape, island.ending.limits, macs)
 
 
-def _without_bias(value: Any) -> tuple[Any, np.ndarray | None]:
+def _without_bias(value: Any) -> tuple[Any, np.ndarray | Weight | None]:
     """The product and the constant added to it, on either side."""
     if isinstance(value, Node) and value.operator == "relax.add":
         for product, bias in (value.operands, value.operands[::-1]):
-            if isinstance(product, Node) and isinstance(bias, np.ndarray):
+            if isinstance(product, Node) and isinstance(bias, (np.ndarray, Weight)):
                 return product, bias
     return value, None
+
+
+def _biased(core: Affine, bias: np.ndarray | Weight, scale: np.float32) -> Affine | None:
+    """The core with a bias per channel, or None where the constant is not one.
+
+    A dequantized int32 constant is a bias in steps if its scales are the accumulator's, but for
+    the rounding of their product.
+    """
+    channels, trailing = core.weight.shape[0], (1,) * (core.weight.ndim - 2)
+    if bias.shape not in ((channels, *trailing), (1, channels, *trailing)):
+        return None
+    if isinstance(bias, np.ndarray):
+        return replace(core, bias=bias.reshape(-1).astype(np.float32))
+    steps = scale * core.weight_scale
+    near = np.allclose(bias.scale, steps, rtol=2.0**-20, atol=0)
+    if bias.values.dtype != np.int32 or np.any(bias.zero_point) or not near:
+        return None
+    integers = bias.values.reshape(-1)
+    return replace(core, bias=integers.astype(np.float32) * steps, integer_bias=integers)
 
 
 def _name(core: Affine) -> str:
@@ -131,7 +150,7 @@ def _per_channel(values: np.ndarray, channels: int, dtype: Any) -> np.ndarray | 
 def kernel(site: Site) -> Kernel:
     """Σ (x - zx)(w - zw) + bias in int32, requantized."""
     core: Affine = site.layer.core
-    bias, scaling = affine_parameters(site, core)
+    bias, scaling = affine_parameters(site, core, connected=core.weight.ndim == 2)
     zero_point = core.weight_zero_point.reshape((-1,) + (1,) * (core.weight.ndim - 1))
     values: dict[str, np.ndarray] = {
         "centred_weight": (core.weight.astype(np.int32) - zero_point).astype(np.int16),

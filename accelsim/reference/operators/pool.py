@@ -8,20 +8,21 @@ It must not know other families.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from tvm import relax
 
-from accelsim.reference.derive import checked_multiplier, ends_of
+from accelsim.reference.derive import checked, ends_of
 from accelsim.reference.flow import Claim, Island, Node, Source
-from accelsim.reference.kernels import Emitter, Kernel, Values
+from accelsim.reference.kernels import Emitter, Kernel, Values, finished
+from accelsim.reference.multipliers import mean_scaling
 from accelsim.reference.network import Padding, Pair, Shape
 from accelsim.reference.operators import Operator, TorchKernel
 from accelsim.reference.rescale import clamp_values
-from accelsim.reference.scaling import Scaling
+from accelsim.reference.scaling import divided
 from accelsim.reference.site import Site, same_levels
 
 op = relax.op
@@ -29,13 +30,14 @@ op = relax.op
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Maximum, or mean over the full window, padding counted as real zero.
+    """Maximum, mean over the full window with padding as real zero, or average of what is inside.
 
-    Where the last windows of a maximum hang over the edge (ceil mode), `overhang` rows and columns
-    below and to the right are part of `padding`.
+    Where the last windows hang over the edge (ceil mode), `overhang` rows and columns below and to
+    the right are part of `padding`. An average divides the sum of stored integers by the number of
+    elements inside the input, ties away from zero, as TFLite's AVERAGE_POOL does.
     """
 
-    kind: str  # "max" or "mean"
+    kind: str  # "max", "mean" or "average"
     kernel: Pair
     stride: Pair
     padding: Padding
@@ -51,11 +53,24 @@ def recognise(island: Island) -> Claim | None:
     if not isinstance(source, Source) or len(source.shape) != 4:
         return None
     core = _READERS[node.operator](node, source.shape)
-    if core is None or (core.kind == "max" and not same_levels(source.tensor, island.output)):
+    core = core and _exact(core, node, same_levels(source.tensor, island.output), island.rounding)
+    if core is None:
         return None
     shape = node.shape if len(node.shape) == 4 else (*node.shape, 1, 1)
     name = "max_pool2d" if core.kind == "max" else "avg_pool2d"
     return Claim(name, core, (source,), shape, island.ending.limits)
+
+
+def _exact(core: Pool, node: Node, same: bool, rounding: str) -> Pool | None:
+    """The pool as the rounding defines it, or None where it does not."""
+    if core.kind == "max":
+        return core if same else None
+    included = not any(core.padding) or bool(node.attrs.count_include_pad)
+    if rounding == "tflite" and node.operator != "relax.mean":
+        counted = not any(core.padding) or not included
+        return replace(core, kind="average") if same and counted else None
+    # Of a mean, windows that hang over the edge and counts that vary are not defined.
+    return core if included and not any(core.overhang) else None
 
 
 def _windows(node: Node, source: Shape) -> Pool | None:
@@ -66,12 +81,9 @@ def _windows(node: Node, source: Shape) -> Pool | None:
     padded = (source[2] + top + bottom, source[3] + left + right)
     if str(attrs.layout) != "NCHW" or dilation != (1, 1):
         return None
-    over = (max(0, (output[2 + i] - 1) * stride[i] + kernel[i] - padded[i]) for i in (0, 1))
-    below, behind = over
-    # Of a mean, windows that hang over the edge and counts that vary are not defined.
-    padding = (top, left, bottom, right)
-    if kind == "mean" and (below or behind or (any(padding) and not attrs.count_include_pad)):
-        return None
+    below, behind = (
+        max(0, (output[2 + i] - 1) * stride[i] + kernel[i] - padded[i]) for i in (0, 1)
+    )
     return Pool(kind, kernel, stride, (top, left, bottom + below, right + behind), (below, behind))
 
 
@@ -118,7 +130,11 @@ def kernel(site: Site) -> Kernel:
     if core.kind == "max":
         geometry = Geometry(core.kernel, core.stride, core.padding)
         return Kernel(_emit_max, clamp_values(site), geometry)
-    scaling = mean_scaling(site, core)
+    if core.kind == "average":
+        return _average_kernel(site, core)
+    count = core.kernel[0] * core.kernel[1]
+    scales = (site.inputs[0].scale, site.output.scale)
+    scaling = checked(site, mean_scaling(site.rounding, *scales, count))
     values: dict[str, np.ndarray] = {
         "input_zero_point": np.array(site.inputs[0].zero_point, np.int16),
         "ones": np.ones((1, 1, *core.kernel), np.int16),
@@ -131,14 +147,46 @@ def kernel(site: Site) -> Kernel:
     )
 
 
-def mean_scaling(site: Site, core: Pool) -> Scaling:
-    """From the sum over a window to output steps: input_scale / (output_scale · window)."""
-    window = np.float32(core.kernel[0] * core.kernel[1])
-    multiplier = site.inputs[0].scale / (site.output.scale * window)
-    return Scaling("fp32", checked_multiplier(site, np.array([multiplier], np.float32)))
+def _average_kernel(site: Site, core: Pool) -> Kernel:
+    """Of stored integers, whose zero point does not count."""
+    offset = site.inputs[0].offset
+    rows, columns = (
+        _inside(
+            site.layer.core_shapes[0][2 + axis], site.layer.core_output_shape[2 + axis], core, axis
+        )
+        for axis in (0, 1)
+    )
+    values: dict[str, np.ndarray] = {
+        "input_zero_point": np.array(-offset, np.int16),
+        "ones": np.ones((1, 1, *core.kernel), np.int16),
+        "counts": np.outer(rows, columns).astype(np.int32),
+        **ends_of(site),
+        "zero_point": np.array(-offset, np.int32),
+    }
+    return Kernel(_emit_average, values, Geometry(core.kernel, core.stride, core.padding))
+
+
+def _inside(extent: int, windows: int, core: Pool, axis: int) -> np.ndarray:
+    """Elements of an axis that each of its windows covers."""
+    starts = np.arange(windows) * core.stride[axis] - core.padding[axis]
+    ends = np.minimum(starts + core.kernel[axis], extent)
+    return np.asarray(ends - np.maximum(starts, 0))
+
+
+def _emit_average(emit: Emitter, x: list[Any], p: Values) -> Any:
+    def body(t: Any, i: Any) -> Any:
+        total, counts, zero_point, low, high = t
+        return finished(divided(total[i], counts[i[2], i[3]]), zero_point, low, high)
+
+    ends = (p[name] for name in ("counts", "zero_point", "low", "high"))
+    return emit.compute(emit.shapes.core_output, body, _summed(emit, x, p), *ends)
 
 
 def _emit_mean(emit: Emitter, x: list[Any], p: Values) -> Any:
+    return emit.requantized(_summed(emit, x, p), p, emit.geometry.mode)
+
+
+def _summed(emit: Emitter, x: list[Any], p: Values) -> Any:
     """Sum over the window as a convolution with ones: padding adds nothing."""
     n, c, h, w = emit.shapes.core[0]
     geometry: Geometry = emit.geometry
@@ -152,8 +200,7 @@ def _emit_mean(emit: Emitter, x: list[Any], p: Values) -> Any:
             out_dtype="int32",
         )
     )
-    total = emit(op.reshape(total, emit.shapes.core_output))
-    return emit.requantized(total, p, geometry.mode)
+    return emit(op.reshape(total, emit.shapes.core_output))
 
 
 def _emit_max(emit: Emitter, x: list[Any], p: Values) -> Any:

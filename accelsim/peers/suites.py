@@ -14,7 +14,7 @@ from accelsim.errors import InputError, ToolError
 from accelsim.peers.case import PeerCase
 
 # By suite: a module of this room, with a function `discover(suite, folder)`.
-SUITES = {"cmsis_nn": "cmsis"}
+SUITES = {"cmsis_nn": "cmsis", "litert": "litert"}
 
 
 def discover(suite: str, folder: Path) -> Iterator[PeerCase]:

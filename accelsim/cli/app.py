@@ -14,6 +14,7 @@ import typer
 from accelsim import __version__
 from accelsim.cli import (
     commands_compile,
+    commands_ops,
     commands_program,
     commands_replay,
     commands_tools,
@@ -73,6 +74,7 @@ for module in (
     commands_replay,
     commands_compile,
     commands_program,
+    commands_ops,
     commands_tools,
     vectors,
 ):

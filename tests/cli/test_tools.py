@@ -20,7 +20,7 @@ TEXT = """\
 def test_version_and_help_are_on_stdout(tmp_path):
     assert invoke(tmp_path, "--version").out == f"accelsim {accelsim.__version__}\n"
     text = invoke(tmp_path, "--help").out
-    commands = "verify compile run replay asm disasm doctor zoo vectors cache"
+    commands = "verify compile run replay asm disasm doctor zoo vectors cache ops"
     assert all(name in text for name in commands.split()) and "124" in text
 
 

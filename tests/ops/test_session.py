@@ -108,7 +108,7 @@ def test_replay_names_the_single_item() -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["conv3d"], "unknown operator 'conv3d': use conv2d"),
+        (["conv3d"], "unknown operator 'conv3d': use conv"),
         (["conv2d", "--stage", "silicon"], "unknown stage 'silicon'"),
         (["conv2d", "--case", "one_roe"], "one_row"),
         (["conv2d", "--config", "edge9"], "unknown configuration 'edge9'"),

@@ -156,13 +156,20 @@ def random_tables(rng: np.random.Generator) -> NDArray[np.int32]:
     return np.stack([table(), table()]).astype(np.int32)
 
 
+def encoded(name: str, values: Values, config: Config) -> int:
+    """The instruction as one number; 0 if it is not legal."""
+    words = encode(name, values, config)
+    legal = check(words, config) is None
+    return int.from_bytes(words.astype("<u4").tobytes(), "little") if legal else 0
+
+
 def random_job(rng: np.random.Generator, config: Config, name: str) -> tuple[Values, int]:
     """Legal fields and the encoded instruction."""
     while True:
         values = random_fields(rng, config, name)
-        words = encode(name, values, config)
-        if check(words, config) is None:
-            return values, int.from_bytes(words.astype("<u4").tobytes(), "little")
+        instruction = encoded(name, values, config)
+        if instruction:
+            return values, instruction
 
 
 def random_fields(rng: np.random.Generator, config: Config, name: str) -> Values:

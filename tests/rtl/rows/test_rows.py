@@ -14,8 +14,10 @@ from accelsim.cosim.streams import reset, withdraw
 from accelsim.cosim.unit import rtl, run_unit
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.isa import BY_NAME
+from tests.rtl.rows.rows_edges import edges
 from tests.rtl.rows.rows_oracle import (
     Memories,
+    encoded,
     random_job,
     random_memories,
     random_tables,
@@ -38,8 +40,9 @@ JOBS = {"edge8": 120, "base16": 60, "wide32": 30}
 
 def run_bench(config: str, only: str, seed: int, **kw: Any) -> None:
     sources = rtl(f"gen/{config}/npu_pkg.sv", *PARTS)
-    run_unit("npu_rows", sources, __name__, only=only, seed=seed, name=f"npu_rows-{config}-{only}",
-             environment={"ROWS_CONFIG": config}, **kw)  # fmt: skip
+    label, environment = f"npu_rows-{config}-{only}", {"ROWS_CONFIG": config}
+    run_unit("npu_rows", sources, __name__, only=f"{only}$", seed=seed, name=label,
+             environment=environment, **kw)  # fmt: skip
 
 
 @pytest.mark.rtl
@@ -47,6 +50,15 @@ def run_bench(config: str, only: str, seed: int, **kw: Any) -> None:
 @pytest.mark.parametrize("name", ["lookup", "softmax", "layernorm"])
 def test_row_engine_equals_integers(config: str, name: str, seed: int) -> None:
     run_bench(config, f"check_{name}", seed)
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("config", ["edge8", "wide32"])
+@pytest.mark.parametrize("name", ["softmax", "layernorm"])
+def test_row_engine_equals_integers_at_the_ends_of_its_words(
+    config: str, name: str, seed: int
+) -> None:
+    run_bench(config, f"check_{name}_edges", seed)
 
 
 @pytest.mark.rtl
@@ -149,6 +161,30 @@ async def check_softmax(dut: Any) -> None:
 @cocotb.test()
 async def check_layernorm(dut: Any) -> None:
     await check_jobs(dut, "layernorm")
+
+
+async def check_edges(dut: Any, name: str) -> None:
+    config = CONFIGS[os.environ["ROWS_CONFIG"]]
+    rng = np.random.default_rng(cocotb.RANDOM_SEED)
+    memory = Memory(dut, random_memories(rng, config), rng)
+    await reset(dut)
+    for values, memories in edges(config, name):
+        memory.memories = memories
+        memory.writes.clear()
+        instruction = encoded(name, values, config)
+        assert instruction, f"{values} is not legal"
+        await run_job(dut, memory, instruction, 0)
+        assert memory.writes == rows_written(name, values, memories), f"{name} {values}"
+
+
+@cocotb.test()
+async def check_softmax_edges(dut: Any) -> None:
+    await check_edges(dut, "softmax")
+
+
+@cocotb.test()
+async def check_layernorm_edges(dut: Any) -> None:
+    await check_edges(dut, "layernorm")
 
 
 @cocotb.test()

@@ -5,6 +5,8 @@ NUMBER of seed S is always the same, so a failure is repeated alone with `--only
 turns: legal programs one engine after the other, legal programs on all engines at once (also behind
 a memory that stalls), and programs that overlap or are broken on purpose.
 
+Instructions whose values were compared are counted by opcode, mode, kind and flags.
+
 Exit codes: 0 all agree, 1 a difference, 2 bad input or tool, 130 interrupted.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,6 +25,7 @@ from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import random_skews
 from accelsim.cosim.session import Cosim, launch_placement
 from accelsim.errors import AccelsimError
+from accelsim.programs import coverage
 from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import launch
 from accelsim.programs.phases import random_launch
@@ -44,10 +48,11 @@ def main(arguments: list[str]) -> int:
         parser.error("--count must be positive, --seed and --only not negative")
     numbers = range(options.count) if options.only is None else (options.only,)
     done = 0
+    counts: Counter[str] = Counter()
     try:
         with Cosim(load_config(options.config)) as rtl:
             for number in numbers:
-                wrong = compare(rtl, options.seed, number)
+                wrong = compare(rtl, options.seed, number, counts)
                 if wrong:
                     print(f"program {number}: {wrong}")
                     print(
@@ -64,31 +69,35 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"random: interrupted after {done} programs that agree", file=sys.stderr)
         return 130
+    for line in coverage.summary(counts):
+        print(line)
     print(f"{done} programs of seed {options.seed} agree on {options.config}")
     return 0
 
 
-def compare(rtl: Cosim, seed: int, number: int) -> str:
-    """What differs between RTL and simulator for one program, or ""."""
+def compare(rtl: Cosim, seed: int, number: int, counts: Counter[str]) -> str:
+    """What differs between RTL and simulator for one program, or ""; counts forms drawn."""
     rng = np.random.default_rng([seed, number])
-    return KIND[number % len(KIND)](rtl, rng, number)
+    return KIND[number % len(KIND)](rtl, rng, number, counts)
 
 
-def _serial(rtl: Cosim, rng: np.random.Generator, number: int) -> str:
+def _serial(rtl: Cosim, rng: np.random.Generator, number: int, counts: Counter[str]) -> str:
     """Every engine, one instruction after the other, bases off their pages."""
     config = rtl.config
     given = launch(
         config, serial(rng, config, int(rng.integers(10, 60))), dram=regions(number, config.lanes)
     )
+    counts += coverage.drawn(given.program.words)
     rtl.memory, rtl.skews = MemoryOptions(latency=int(rng.integers(2, 120))), random_skews(number)
     addresses = launch_placement(given, rtl.skews).addresses()
     simulator = Simulator(config, latency=rtl.memory.latency, base_addresses=addresses)
     return difference(simulator.run(given), rtl.launch(given))
 
 
-def _phases(rtl: Cosim, rng: np.random.Generator, number: int) -> str:
+def _phases(rtl: Cosim, rng: np.random.Generator, number: int, counts: Counter[str]) -> str:
     """All engines at once; then the same behind a memory that stalls, where cycles may differ."""
     given: Launch = random_launch(rng, rtl.config)
+    counts += coverage.drawn(given.program.words)
     rtl.memory, rtl.skews = MemoryOptions(latency=int(rng.integers(2, 120))), {}
     expected = Simulator(rtl.config, latency=rtl.memory.latency).run(given)
     wrong = difference(expected, rtl.launch(given))
@@ -96,7 +105,7 @@ def _phases(rtl: Cosim, rng: np.random.Generator, number: int) -> str:
     return wrong or memory_difference(expected, rtl.launch(given))
 
 
-def _broken(rtl: Cosim, rng: np.random.Generator, number: int) -> str:
+def _broken(rtl: Cosim, rng: np.random.Generator, number: int, _: Counter[str]) -> str:
     """Programs that race, deadlock, or meet errors: the same cycles, codes and tokens."""
     config = rtl.config
     steps = overlapping(rng, config, int(rng.integers(1, 40)))
@@ -108,7 +117,8 @@ def _broken(rtl: Cosim, rng: np.random.Generator, number: int) -> str:
     return outcome_difference(_undigested(simulator.run(given)), _undigested(rtl.launch(given)))
 
 
-KIND: tuple[Callable[[Cosim, np.random.Generator, int], str], ...] = (_serial, _phases, _broken)
+Comparison = Callable[[Cosim, np.random.Generator, int, Counter[str]], str]
+KIND: tuple[Comparison, ...] = (_serial, _phases, _broken)
 
 
 def _undigested(result: RunResult) -> RunResult:

@@ -217,7 +217,7 @@ def operands(rng: np.random.Generator, v: Values) -> Values:
     v = {**v, **{f"{name}_zero_point": int(rng.integers(-128, 128)) for name in "ab"}}
     for name, base in (("a", 0), ("b", 90)):
         v |= source(rng, name, base)
-        v[f"{name}_scalar"] = int(rng.random() < 0.3)
+        v[f"{name}_scalar"] = int(rng.random() < 0.5)
     if rng.random() < 0.1:  # an operand and itself
         v |= {f"b_{part}": v[f"a_{part}"] for part in PLACE}
     return v

@@ -7,6 +7,8 @@ part of them is far out instead, as far as multipliers go.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,15 +16,14 @@ from accelsim.artifacts import Launch
 from accelsim.programs.building import REGION_BEATS, Step
 from accelsim.programs.building import launch as launch_steps
 from accelsim.programs.streams import chained
-from accelsim.spec.arithmetic import ADD_MODES
-from accelsim.spec.config import Config
+from accelsim.spec.arithmetic import ADD_MODES, BINARY_KINDS, MODES, binary, scale_tflite, wrap32
+from accelsim.spec.config import PAR_BEATS, Config
+from accelsim.spec.durations import ADD_ROWS, REQUANTIZE_ROWS
 
 F32 = NDArray[np.float32]
-ROUNDS = 24
+I64 = NDArray[np.int64]
 ZEROS, PARAMETERS, OPERANDS = 2, 1, 4  # base registers
-ADD_ROWS, DRAIN_ROWS = 3, 2
-BEATS_PER_ROW = 4
-FIXED = ADD_MODES.index("fixed")
+SLOTS = 8  # results on chip between two stores
 EXPONENTS = (127 - 100, 127 + 100)  # legal multipliers are within 2^±100
 
 
@@ -79,48 +80,145 @@ def fixed_rows(rng: np.random.Generator, blocks: int, lanes: int) -> F32:
     """(blocks, 3, lanes) words of fixed-point sums: small numbers, so that ties abound."""
     shape = (blocks, lanes)
     rows = [rng.integers(1, 5, shape), rng.integers(1, 5, shape), rng.integers(0, 5, shape)]
-    return np.stack(rows, axis=1).astype(np.int32).view(np.float32)
+    return _words(rows)
+
+
+def _words(rows: list[NDArray[Any]]) -> F32:
+    return np.stack([np.asarray(row, np.int64).astype(np.int32) for row in rows], 1).view(
+        np.float32
+    )
+
+
+def mantissas(rng: np.random.Generator, value: I64) -> tuple[I64, I64]:
+    """(mantissa, shift) of integer modes with which most int32 values come within a unit of a tie.
+
+    A few of them are at the ends of int32, or anything at all.
+    """
+    target = np.copysign(rng.integers(0, 100, value.shape) + 0.5, rng.normal(size=value.shape))
+    ratio = target / np.where(value == 0, 1, value)
+    fraction, exponent = np.frexp(ratio)  # ratio = fraction · 2^exponent, ½ ≤ |fraction| < 1
+    exact = np.rint(fraction * 2.0**31)
+    near = np.clip(exact + rng.integers(-1, 2, value.shape), -(2.0**31), 2.0**31 - 1)
+    wild = rng.integers(-(1 << 31), 1 << 31, value.shape)
+    ends = rng.choice([-(1 << 31), (1 << 31) - 1, 1 << 30, -(1 << 30)], value.shape)
+    draw = rng.random(value.shape)
+    mantissa = np.select([draw < 0.9, draw < 0.95], [near.astype(np.int64), ends], wild)
+    other = rng.integers(-64, 64, value.shape)
+    shift = np.where(rng.random(value.shape) < 0.95, exponent, other)
+    return mantissa, np.clip(shift, -64, 63)
+
+
+def integer_rows(rng: np.random.Generator, value: I64) -> F32:
+    """(blocks, 3, lanes) words for values of (blocks, lanes): near ties, half of them exact ones.
+
+    An exact tie is an odd multiple of 2^j times 2^(-1-j).
+    """
+    shape = value.shape
+    wide = rng.integers(-(1 << 31), 1 << 31, shape) >> rng.integers(0, 32, shape)
+    bias = np.where(rng.random(shape) < 0.1, -(1 << 31) - value, wide)
+    mantissa, shift = mantissas(rng, wrap32(value + bias))
+    places = rng.integers(0, 24, shape) * (rng.random(shape) < 0.6)
+    odd = 2 * rng.integers(-100, 100, shape) + 1
+    exact = rng.random(shape) < 0.5
+    bias = np.where(exact, (odd << places) - value, bias)
+    mantissa = np.where(exact, 1 << 30, mantissa)
+    return _words([bias, mantissa, np.where(exact, -places, shift)])
+
+
+def tflite_rows(rng: np.random.Generator, a: I64, b: I64, subtract: bool) -> F32:
+    """(blocks, 6, lanes) words of TFLite's sums for operands of (blocks, lanes)."""
+    (ma, sa), (mb, sb) = (mantissas(rng, x << 27) for x in (a, b))
+    sa, sb = np.clip(sa + 20, -32, 31), np.clip(sb + 20, -32, 31)
+    left, right = scale_tflite(a << 20, ma, sa), scale_tflite(b << 20, mb, sb)
+    total = wrap32(left - right if subtract else left + right)
+    mantissa, shift = mantissas(rng, total)
+    return _words([ma, mb, mantissa, sa, sb, shift])
+
+
+def product_rows(rng: np.random.Generator, value: I64) -> F32:
+    """(blocks, 2, lanes) words of mode fp32 for values of (blocks, lanes)."""
+    wide = rng.integers(-(1 << 31), 1 << 31, value.shape) >> rng.integers(0, 32, value.shape)
+    total = wrap32(value + wide).astype(np.int32)
+    return np.stack(
+        [wide.astype(np.int32).view(np.float32), multipliers(rng, total.astype(np.float32))], 1
+    )
+
+
+# (instruction, mode), mode fp32 of drain and add more often: each of its roundings counts.
+FORMS = (
+    *(("drain", 0), ("add", 0)) * 6,
+    *(("drain", mode) for mode in range(1, len(MODES))),
+    *(("add", mode) for mode in range(1, len(ADD_MODES))),
+    *(("binary", mode) for mode in range(len(MODES))),
+)
+
+
+class _Round:
+    """One instruction, and the words that go with it."""
+
+    def __init__(self, rng: np.random.Generator, config: Config, form: tuple[str, int]) -> None:
+        self.rng, self.config = rng, config
+        self.name, self.mode = form
+        rows = ADD_ROWS if self.name == "add" else REQUANTIZE_ROWS
+        self.rows = rows.numbers[self.mode]
+        self.blocks = min(config.par_rows // self.rows, config.acc_rows, SLOTS)
+
+    def step(self, operands: NDArray[np.int8]) -> tuple[dict[str, int], F32]:
+        """Fields beside those that all have, and (blocks, rows, lanes) words."""
+        common = {"mode": self.mode, "blocks": self.blocks, "par_stride": self.rows}
+        shape = (self.blocks, self.config.lanes)
+        if self.name == "drain":
+            if self.mode == 0:
+                return common, drain_rows(self.rng, *shape)
+            return common, integer_rows(self.rng, np.zeros(shape, np.int64))
+        first = int(self.rng.integers(0, self.config.act_bank_rows // 2 - 2 * self.blocks))
+        common |= {"a_base": first, "a_block_stride": 1, "b_block_stride": 1}
+        common |= {"b_base": first + self.blocks}
+        a = operands[first:][: self.blocks]
+        b = operands[first + self.blocks :][: self.blocks]
+        wide = a.astype(np.int64), b.astype(np.int64)
+        if self.name == "binary":
+            kind = int(self.rng.integers(len(BINARY_KINDS)))
+            value = binary(BINARY_KINDS[kind], *wide)
+            words = (integer_rows if self.mode else product_rows)(self.rng, value)
+            return {**common, "kind": kind}, words
+        subtract = int(self.rng.integers(2))
+        common |= {"subtract": subtract}
+        if ADD_MODES[self.mode] == "tflite":
+            return common, tflite_rows(self.rng, *wide, bool(subtract))
+        if ADD_MODES[self.mode] == "fixed":
+            return common, fixed_rows(self.rng, *shape)
+        return common, add_rows(self.rng, a, -b if subtract else b)
 
 
 def ties(rng: np.random.Generator, config: Config) -> Launch:
-    """A launch of `ROUNDS` drains and adds, each with parameters of its own."""
+    """A launch of one instruction for each of `FORMS`, each with parameters of its own."""
     lanes, bank = config.lanes, config.act_bank_rows
-    operands = rng.integers(-128, 128, (REGION_BEATS, lanes)).astype(np.int8)
+    operands = rng.integers(-127, 128, (REGION_BEATS, lanes)).astype(np.int8)
     operands[: bank // 2] //= rng.integers(1, 64, (bank // 2, lanes)).astype(np.int8)
     ones = {"in_h": 1, "in_w": 1, "in_col_stride": 1, "in_tail": lanes, "out_tail": lanes}
-    drains = min(config.par_rows // DRAIN_ROWS, config.acc_rows, 8)
-    adds = min(config.par_rows // ADD_ROWS, 8)
     steps: list[Step] = [
-        ("load", {"base_reg": OPERANDS, "count0": bank + 64, "local_stride0": 1}),
-        ("load", {"memory": 1, "base_reg": ZEROS, "count0": lanes * drains, "local_stride0": 1}),
-        ("conv", {**ones, "out_w": 1, "out_blocks": drains}),
+        ("load", {"base_reg": OPERANDS, "count0": bank + SLOTS**2, "local_stride0": 1}),
+        ("load", {"memory": 1, "base_reg": ZEROS, "count0": lanes * SLOTS, "local_stride0": 1}),
+        ("conv", {**ones, "out_w": 1, "out_blocks": SLOTS}),
     ]
     words: list[F32] = []
     beats = 0
-    for number in range(ROUNDS):
+    for number, form in enumerate(FORMS):
+        made = _Round(rng, config, form)
         point = int(rng.integers(-20, 20))
         common = {"tail": lanes, "zero_point": point, "clamp_min": -128, "clamp_max": 127}
-        common |= {"dst_base": bank + 8 * (number % 8), "dst_block_stride": 1}
-        if number % 2:
-            first = int(rng.integers(0, bank // 2 - 2 * adds))
-            places = {"a_base": first, "b_base": first + adds, "blocks": adds}
-            strides = {"a_block_stride": 1, "b_block_stride": 1, "par_stride": ADD_ROWS}
-            step = ("add", {**common, **places, **strides})
-            made = add_rows(rng, operands[first:][:adds], operands[first + adds :][:adds])
-            if number % 8 == 5:
-                step = ("add", {**step[1], "mode": FIXED})
-                made = fixed_rows(rng, adds, lanes)
-        else:
-            step = ("drain", {**common, "blocks": drains, "par_stride": DRAIN_ROWS})
-            made = drain_rows(rng, drains, lanes)
-        count = made.shape[0] * made.shape[1] * BEATS_PER_ROW
+        common |= {"dst_base": bank + SLOTS * (number % SLOTS), "dst_block_stride": 1}
+        values, rows = made.step(operands)
+        count = rows.shape[0] * rows.shape[1] * PAR_BEATS
         place = {"memory": 2, "base_reg": PARAMETERS, "dram_offset": beats, "local_stride0": 1}
-        steps += [("load", {**place, "count0": count}), step]
-        words.append(made.ravel())
+        steps += [("load", {**place, "count0": count}), (form[0], {**common, **values})]
+        words.append(rows.ravel())
         beats += count
-        if number % 8 == 7:
-            target = {"base_reg": 3, "dram_offset": 64 * (number // 8), "local_base": bank}
-            steps.append(("store", {**target, "count0": 64, "local_stride0": 1}))
+        if number % SLOTS == SLOTS - 1 or number == len(FORMS) - 1:
+            target = {"base_reg": 3, "dram_offset": SLOTS**2 * (number // SLOTS)}
+            target |= {"local_base": bank, "count0": SLOTS**2, "local_stride0": 1}
+            steps.append(("store", target))
     given = launch_steps(config, chained(steps), int(rng.integers(1 << 30)))
     parameters = np.concatenate(words).view(np.uint8)
     dram = dict(given.dram) | {

@@ -106,7 +106,7 @@ def operands(rng: np.random.Generator, config: Config) -> Values:
         **strides(rng, "a", config.act_rows),
         **strides(rng, "b", config.act_rows),
         **{f"{x}_zero_point": int(rng.integers(-128, 128)) for x in "ab"},
-        **{f"{x}_scalar": int(rng.random() < 0.3) for x in "ab"},
+        **{f"{x}_scalar": int(rng.random() < 0.5) for x in "ab"},
     }
 
 

@@ -1,0 +1,1 @@
+"""Random programs and the forms that they hold."""

@@ -47,6 +47,8 @@ def random_job(
             values |= {"mode": number % 3, "subtract": int(rng.integers(2))}
         else:
             values["mode"] = number % 5
+        if name == "pool":
+            values["sum"] = int(number // 5 % 4 != 3)
         if name == "binary":
             values = {k: v for k, v in values.items() if k != "subtract"}
             values["kind"] = int(rng.integers(3))
@@ -64,13 +66,17 @@ def fill_parameters(
     rng: np.random.Generator, config: Config, name: str, v: Values, par: U32
 ) -> None:
     """Writes words that suit the job into parameter memory `par` (rows, lanes)."""
+    count = parameter_rows(name, v)
+    firsts = v["par_base"] + v["par_stride"] * np.arange(v["blocks"] if count else 0)
     if v["mode"] == (ADD_FP32 if name == "add" else FP32):
         par[:] = random_parameters(rng, config)
+        if name != "add":  # biases may be anything, multipliers may not
+            multipliers = par[firsts + 1]
+            par[firsts] = random_bias(rng, par[firsts].shape) & 0xFFFFFFFF
+            par[firsts + 1] = multipliers
         return
     par[:] = random_words(rng, par.shape)
-    count = parameter_rows(name, v)
-    for block in range(v["blocks"] if count else 0):
-        first = v["par_base"] + block * v["par_stride"]
+    for first in firsts:
         rows = par[first : first + count]
         usual = usual_words(rng, name, v, rows.shape)
         rows[:] = np.where(rng.random(rows.shape) < 0.85, usual, rows)
@@ -81,6 +87,11 @@ def random_words(rng: np.random.Generator, shape: tuple[int, ...]) -> U32:
     edges = rng.choice(np.array(edge_words(), np.int64), shape)
     words = np.where(rng.random(shape) < 0.5, edges, rng.integers(-(1 << 31), 1 << 31, shape))
     return words.astype(np.int32).view(np.uint32)
+
+
+def random_bias(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Signed numbers of all sizes up to 12 bits."""
+    return rng.integers(-(1 << 31), 1 << 31, shape) >> rng.integers(20, 32, shape)
 
 
 def usual_words(
@@ -101,7 +112,8 @@ def usual_words(
         places = rng.integers(0, 21, (1, lanes))
         factors = (1 << places) - rng.integers(-2, 3, (2, lanes)) + (1 << places >> 1)
         return np.concatenate([factors & 0x7FFFFF, above[:1] << 5 & 0xFFFFFFE0 | places])
-    bias = rng.integers(-(1 << 31), 1 << 31, (1, lanes)) >> rng.integers(12, 31, (1, lanes))
-    low, high = {"drain": (-18, -2), "pool": (-5, 2), "binary": (-9, 2)}[name]
+    bias = random_bias(rng, (1, lanes))
+    product = name == "binary" and v["kind"] == 0
+    low, high = (-18, -2) if name == "drain" else (-10, -3) if product else (-5, 2)
     shift = rng.integers(low, high, (1, lanes)) & 63
     return np.concatenate([bias & 0xFFFFFFFF, mantissa[:1], above[:1] | shift])

@@ -65,7 +65,13 @@ def place_tensors(
         elif name in region.outputs:
             base = OUTPUT_BASE
         extent = TensorExtent(
-            name, base, used[base], tensor.shape, tensor.zero_point, packed.get(name)
+            name,
+            base,
+            used[base],
+            tensor.shape,
+            tensor.zero_point,
+            packed.get(name),
+            tensor.layout,
         )
         extents[name] = extent
         size = extent.size_bytes(config.lanes)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accelsim.artifacts import Launch, Program, Region
-from accelsim.emit import compile_region, isolate, launch_memory, read_tensor
+from accelsim.emit import compile_region, isolate, launch_memory, pack, read_tensor
 from accelsim.errors import ModelError
 from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS, Config
@@ -26,6 +26,14 @@ def run(program: Program, tensors: dict[str, np.ndarray], presets: tuple[int, ..
     return dict(result.dram)
 
 
+def assert_stored(program: Program, memory: dict, name: str, golden: np.ndarray) -> None:
+    """A tensor in DRAM equals the golden one, and its pad lanes are 0."""
+    np.testing.assert_array_equal(read_tensor(program, memory, name), golden)
+    extent, wanted = program.tensors[name], pack(golden, program.config.lanes)
+    start = extent.offset_bytes
+    np.testing.assert_array_equal(memory[extent.base][start : start + wanted.size], wanted)
+
+
 def check(region: Region, config: Config, seed: int = 1, few: bool = False) -> Program:
     """Every tensor equals the oracle, in the whole program and layer by layer.
 
@@ -38,10 +46,10 @@ def check(region: Region, config: Config, seed: int = 1, few: bool = False) -> P
     memory = run(program, inputs)
     for index, layer in enumerate(region.layers):
         golden = expected[layer.output]
-        np.testing.assert_array_equal(read_tensor(program, memory, layer.output), golden)
+        assert_stored(program, memory, layer.output, golden)
         cut, presets = isolate(program, index)
         alone = run(cut, {name: expected[name] for name in layer.inputs}, presets)
-        np.testing.assert_array_equal(read_tensor(cut, alone, layer.output), golden)
+        assert_stored(cut, alone, layer.output, golden)
         assert few or len(np.unique(golden)) > 1
     return program
 
@@ -212,4 +220,4 @@ def test_random_convolutions_equal_oracle(data: st.DataObject) -> None:
     inputs = {"x": layers.random_input(rng, shape)}
     expected = oracle.run(region, inputs)["t0"]
     program = compile_region(region, draw(st.sampled_from([EDGE8, BASE16])))
-    np.testing.assert_array_equal(read_tensor(program, run(program, inputs), "t0"), expected)
+    assert_stored(program, run(program, inputs), "t0", expected)

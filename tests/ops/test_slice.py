@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from accelsim.errors import AccelsimError
 from accelsim.ops import STAGES, known_operators, operator_of
 from accelsim.ops.matrix import DEFAULT_CONFIG, empty_cells, support_matrix
 from accelsim.ops.operators import register
@@ -42,15 +43,22 @@ class Slice:
                     continue
                 items.append(item)
                 if item not in self.failures:
-                    outcome = session.run(item)
-                    failed = session.failure(item, outcome) if outcome.failed else ""
-                    self.failures[item] = failed
+                    self.failures[item] = _failure(session, item)
         return items
 
     def write(self) -> None:
         """Write the results of all that ran."""
         for session in self.sessions:
             session.close()
+
+
+def _failure(session: Session, item: Item) -> str:
+    """What is wrong with an item and how to replay it, or nothing."""
+    try:
+        outcome = session.run(item)
+    except AccelsimError as error:
+        return session.failure(item, error)
+    return session.failure(item, outcome) if outcome.failed else ""
 
 
 def slice_of(operators: tuple[str, ...], results: Path) -> Slice:

@@ -79,6 +79,7 @@ class TensorExtent:
     shape: Shape4  # as it lies in memory, without pad lanes
     zero_point: int
     patches: Patches | None = None  # how the host makes it from an image, if it does
+    layout: str = "nchw"  # axes of the graph's tensor, see `Tensor`
 
     @property
     def logical(self) -> Shape4:

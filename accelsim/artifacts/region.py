@@ -17,6 +17,7 @@ class Tensor:
     shape: Shape4
     zero_point: int  # int8 domain
     scale: float  # for reports only: no arithmetic uses it
+    layout: str = "nchw"  # axes of the graph's tensor: "nc", "ncw", "nwc", "nchw" or "nhwc"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The launch function: what a library calls to run a region on a backend.
 
-What comes in: a program's bytes and the region's tensors in the graph's layout, NCHW int8. What
+What comes in: a program's bytes and the region's int8 tensors in the graph's layout. What
 goes out: the output tensors, filled. It must not know TVM beyond its function interface, nor
 which backend it has.
 """
@@ -8,7 +8,7 @@ which backend it has.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from accelsim.errors import (
 )
 
 _ERRORS = (InputError, ModelError, ProgramError, RtlError, TimeLimitError, ToolError)
+_AXES = "nhwc"
 Observer = Callable[[Launch, RunResult], None]
 
 
@@ -54,7 +55,7 @@ class Launcher:
                 f"and was called with {len(tensors)} tensors."
             )
         inputs = {
-            name: to_nhwc(np.from_dlpack(tensor))
+            name: to_nhwc(np.from_dlpack(tensor), program.tensors[name].layout)
             for name, tensor in zip(program.inputs, tensors[:count], strict=True)
         }
         launch = Launch(program, launch_memory(program, inputs), observe=self.observe)
@@ -68,7 +69,7 @@ class Launcher:
             )
         for name, tensor in zip(program.outputs, tensors[count:], strict=True):
             target = np.from_dlpack(tensor)
-            value = to_graph(read_tensor(program, result.dram, name), target.shape)
+            value = to_graph(read_tensor(program, result.dram, name), program.tensors[name].layout)
             _copy_into(target, value)
 
 
@@ -86,16 +87,19 @@ def set_backend(
     return launcher
 
 
-def to_nhwc(values: np.ndarray) -> I8:
-    """The graph's (n, c, h, w) or (n, c) int8 as (n, h, w, c)."""
-    if values.ndim == 2:
-        return np.ascontiguousarray(values[:, None, None, :])
-    return np.ascontiguousarray(values.transpose(0, 2, 3, 1))
+def to_nhwc(values: np.ndarray, layout: str) -> I8:
+    """A tensor of the graph as (n, h, w, c); an axis that its layout lacks has extent 1."""
+    order = [layout.index(axis) for axis in _AXES if axis in layout]
+    missing = tuple(place for place, axis in enumerate(_AXES) if axis not in layout)
+    return np.ascontiguousarray(np.expand_dims(values.transpose(order), missing))
 
 
-def to_graph(values: I8, shape: Sequence[int]) -> I8:
-    """(n, h, w, c) as the graph's (n, c, h, w) or (n, c)."""
-    return np.ascontiguousarray(values.transpose(0, 3, 1, 2)).reshape(tuple(shape))
+def to_graph(values: I8, layout: str) -> I8:
+    """(n, h, w, c) as the graph has it."""
+    missing = tuple(place for place, axis in enumerate(_AXES) if axis not in layout)
+    kept = [axis for axis in _AXES if axis in layout]
+    order = [kept.index(axis) for axis in layout]
+    return np.ascontiguousarray(np.squeeze(values, missing).transpose(order))
 
 
 def _copy_into(view: np.ndarray, value: I8) -> None:

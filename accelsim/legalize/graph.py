@@ -45,6 +45,7 @@ class Node:
 class Graph:
     """The nodes of `main` in execution order, who uses whose result, and what is returned."""
 
+    function: Any  # the Relax function
     parameters: tuple[Any, ...]
     nodes: tuple[Node, ...]
     by_var: dict[Any, Node]
@@ -92,6 +93,7 @@ def read_graph(function: Any) -> Graph:
             if isinstance(argument, ir.Var):
                 users.setdefault(argument, []).append(node)
     return Graph(
+        function=function,
         parameters=tuple(function.params),
         nodes=tuple(nodes),
         by_var=by_var,

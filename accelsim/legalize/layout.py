@@ -11,16 +11,25 @@ from typing import Any
 
 from accelsim.artifacts import Shape4
 from accelsim.legalize.graph import Graph, static_shape
+from accelsim.quantize.layouts import variable_axes
 
 AXES = "nhwc"
-_BY_RANK = {2: "nc", 4: "nchw"}
+_CHANNELS_SECOND = {2: "nc", 3: "ncw", 4: "nchw"}
+_CHANNELS_LAST = {1: "c", 2: "nc", 3: "nwc", 4: "nhwc"}
 
 
 def find_layouts(graph: Graph) -> Mapping[Any, str]:
     """The layout of every variable; "" for a rank that the NPU does not have."""
     shapes = {var: static_shape(var, str(var.name)) for var in graph.parameters}
     shapes.update((node.var, node.shape) for node in graph.nodes)
-    return {var: _BY_RANK.get(len(shape), "") for var, shape in shapes.items()}
+    axes = variable_axes(graph.function)
+    return {var: layout_of(len(shape), axes[var]) for var, shape in shapes.items()}
+
+
+def layout_of(rank: int, channels: int) -> str:
+    """The layout of a tensor whose axis `channels` goes into the lanes."""
+    last = channels == rank - 1
+    return (_CHANNELS_LAST if last else _CHANNELS_SECOND).get(rank, "")
 
 
 def nhwc(shape: Sequence[int], layout: str) -> Shape4:

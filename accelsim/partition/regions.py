@@ -153,4 +153,4 @@ def _inner_call(composite: Any) -> tuple[Any, dict[Any, Any]]:
 
 
 def _tensor(name: str, expr: Any, form: TensorForm) -> Tensor:
-    return Tensor(name, nhwc(expr.ty.shape, form.layout), form.zero_point, form.scale)
+    return Tensor(name, nhwc(expr.ty.shape, form.layout), form.zero_point, form.scale, form.layout)

@@ -39,7 +39,17 @@ _APART = _MOVES | {"relax.permute_dims", "relax.mean", "relax.sum", "relax.max",
 
 def channel_axes(module: Any) -> dict[str, int]:
     """Channel axis of every quantized tensor of `main`, by the name on its quantize's span."""
-    function = module["main"]
+    axes = variable_axes(module["main"])
+    found: dict[str, int] = {}
+    for variable, call in _calls(module["main"]):
+        name = span_name(call)
+        if _operator(call) == "relax.quantize" and name is not None and _rank(variable):
+            found.setdefault(name, axes[variable])
+    return found
+
+
+def variable_axes(function: Any) -> dict[Any, int]:
+    """Channel axis of every tensor of a Relax function, by its variable; 0 for a scalar."""
     classes = _Classes()
     values = dict(_calls(function))
     for variable, call in values.items():
@@ -48,13 +58,7 @@ def channel_axes(module: Any) -> dict[str, int]:
         classes.settle(parameter, None)
     for variable, call in values.items():
         classes.settle(variable, _followed(classes, variable, call))
-    found: dict[str, int] = {}
-    for variable, call in values.items():
-        name = span_name(call)
-        quantizes = _operator(call) == "relax.quantize"
-        if quantizes and name is not None and _rank(variable):
-            found.setdefault(name, classes.axis(variable))
-    return found
+    return {variable: classes.axis(variable) for variable in (*function.params, *values)}
 
 
 def nhwc_shape(shape: Shape, axis: int) -> tuple[int, int, int, int]:
@@ -62,7 +66,7 @@ def nhwc_shape(shape: Shape, axis: int) -> tuple[int, int, int, int]:
 
     Beyond four axes, which the host alone has, all between the first and the channels count as w.
     """
-    order = _order(len(shape), axis)
+    order = nhwc_order(len(shape), axis)
     moved = [shape[index] for index in order]
     if len(moved) < 2:
         return (1, 1, 1, moved[0] if moved else 1)
@@ -73,18 +77,18 @@ def nhwc_shape(shape: Shape, axis: int) -> tuple[int, int, int, int]:
 
 def to_nhwc(values: NDArray[Any], axis: int) -> NDArray[Any]:
     """An array of a graph's layout as (n, h, w, c), contiguous."""
-    turned = values.transpose(_order(values.ndim, axis))
+    turned = values.transpose(nhwc_order(values.ndim, axis))
     return np.ascontiguousarray(turned.reshape(nhwc_shape(values.shape, axis)))
 
 
 def from_nhwc(values: NDArray[Any], shape: Shape, axis: int) -> NDArray[Any]:
     """The inverse of `to_nhwc` for the graph's `shape`."""
-    order = _order(len(shape), axis)
+    order = nhwc_order(len(shape), axis)
     turned = values.reshape([shape[index] for index in order])
     return np.ascontiguousarray(turned.transpose(np.argsort(order))).reshape(shape)
 
 
-def _order(rank: int, axis: int) -> list[int]:
+def nhwc_order(rank: int, axis: int) -> list[int]:
     """Axes of a graph's tensor in the order n, …, c."""
     return [index for index in range(rank) if index != axis % rank] + [axis % rank] if rank else []
 
@@ -98,14 +102,14 @@ class _Classes:
 
     def root(self, variable: Any) -> Any:
         """One tensor that stands for the class."""
-        while self._parent.get(variable, variable) is not variable:
+        while variable in self._parent:
             variable = self._parent[variable]
         return variable
 
     def join(self, one: Any, other: Any) -> None:
         """Make two tensors of equal rank share their axis, unless both have asked differently."""
         a, b = self.root(one), self.root(other)
-        if a is b or _rank(one) != _rank(other):
+        if a.same_as(b) or _rank(one) != _rank(other):
             return
         if a in self._axis and b in self._axis and self._axis[a] != self._axis[b]:
             return
@@ -127,7 +131,7 @@ class _Classes:
 
     def axis(self, variable: Any) -> int:
         """The channel axis of a settled tensor."""
-        return self._axis.get(self.root(variable), _rank(variable) - 1)
+        return self._axis.get(self.root(variable), max(_rank(variable) - 1, 0))
 
 
 def _join(classes: _Classes, variable: Any, call: Any) -> None:

@@ -31,6 +31,7 @@ def schedule(region: Region, config: Config) -> Schedule:
     builder = Builder(config)
     facts = []
     for index, layer in enumerate(region.layers):
+        builder.layer = layer.name
         found = find(layer).schedule(builder, index, layer, tensors)
         facts.append({**found, "packed": int(layer.inputs[0] in packed)})
     named = {"inputs": INPUT_BASE, "outputs": OUTPUT_BASE, "intermediate tensors": ARENA_BASE}

@@ -92,6 +92,7 @@ class Builder:
     tables: Slots = field(init=False)
     constants: Constants = field(default_factory=Constants)
     units: list[Unit] = field(default_factory=list)
+    layer: str = ""  # name of the layer that is being scheduled, for messages
 
     def __post_init__(self) -> None:
         c = self.config
@@ -132,7 +133,7 @@ class Builder:
         rows = len(chunk) // (PAR_BEATS * self.config.lanes)
         if rows > self.config.par_rows:
             raise ModelError(
-                f"layer {unit.layer} needs {rows} parameter rows at once, configuration "
+                f"layer {self.layer}: a tile needs {rows} parameter rows at once, configuration "
                 f"{self.config.name} has {self.config.par_rows}; enlarge par_rows"
             )
         unit.fills = rows > self.params.size

@@ -86,11 +86,14 @@ def _split(columns: Indices) -> list[Run]:
     """Consecutive columns with equal steps as runs; steps of inputs are not negative."""
     runs, start, total = [], 0, columns.shape[1]
     steps = np.diff(columns, axis=1)
+    rising = np.all(steps >= 0, axis=0)
+    # Places between two equal steps never end a run.
+    turns = 1 + np.flatnonzero(np.any(np.diff(steps, axis=1) != 0, axis=0))
+    ends = np.append(turns, total - 1)
     while start < total:
         end = start + 1
-        if end < total and np.all(steps[:, start] >= 0):
-            while end < total and np.array_equal(steps[:, end - 1], steps[:, start]):
-                end += 1
+        if end < total and rising[start]:
+            end = int(ends[np.searchsorted(ends, start, side="right")]) + 1
         step = steps[:, start].tolist() if end > start + 1 else [1] + [0] * (len(columns) - 1)
         first = columns[:, start].tolist()
         takes = tuple(zip(first[1:], step[1:], strict=True))

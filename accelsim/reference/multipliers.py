@@ -6,9 +6,9 @@ compiler derives the same.
     fp32, qnnpack  float32 (weight_scale · input_scale) · (1 / output_scale)
     onnxruntime    float32 (input_scale · weight_scale) / output_scale, as QLinearConv and
                    QLinearMatMul take it
-    tflite         the quotient in double precision as a mantissa of 31 bits and a shift; of a fully
-                   connected layer the product is rounded to float32 first, and the result is
-                   rounded once
+    tflite         the quotient in double precision as a mantissa of 31 bits and a shift; its fully
+                   connected layers multiply by the double itself and round once, half away from
+                   zero
 """
 
 from __future__ import annotations
@@ -54,11 +54,8 @@ def product_scaling(
     `connected`: of a fully connected layer, which TFLite treats in its own way.
     """
     if rounding == "tflite":
-        if connected and np.unique(weight).size == 1:
-            product = (source * weight).astype(np.float64)
-        else:
-            product = np.float64(source) * weight.astype(np.float64)
-        return fixed_point(product / np.float64(output), "half_up" if connected else "tflite")
+        real = np.float64(source) * weight.astype(np.float64) / np.float64(output)
+        return fixed_point(real, "half_away" if connected else "tflite")
     if rounding == "onnxruntime":
         return Scaling("fp32", np.asarray((source * weight) / output, np.float32))
     return Scaling("fp32", np.asarray((weight * source) * (_ONE / output), np.float32))

@@ -51,14 +51,10 @@ def expected(case: affine_cases.Case, rounding: str) -> I8:
     total = np.moveaxis(accumulators(case), 1, -1)
     if rounding == "onnxruntime":
         scaled = arithmetic.scale_fp32(total, (case.x_scale * case.w_scale) / case.scale)
-    elif case.kind == "linear":
-        product = (case.x_scale * case.w_scale).astype(np.float64)
-        if case.w_scale.size > 1:
-            product = np.float64(case.x_scale) * case.w_scale.astype(np.float64)
-        scaled = arithmetic.scale("half_up", total, *words(product / np.float64(case.scale)))
     else:
         real = np.float64(case.x_scale) * case.w_scale.astype(np.float64) / np.float64(case.scale)
-        scaled = arithmetic.scale("tflite", total, *words(real))
+        mode = "half_away" if case.kind == "linear" else "tflite"
+        scaled = arithmetic.scale(mode, total, *words(real))
     low = case.zero - 128 if case.relu else -128
     result: I8 = arithmetic.finish(scaled, case.zero - 128, low, 127)
     return result

@@ -155,7 +155,7 @@ def _opcode_known() -> str:
     return _case(
         "logic opcode_known(logic [7:0] opcode)",
         "opcode",
-        [(", ".join(_op(r) for r in INSTRUCTIONS), "1'b1")],
+        [(",\n      ".join(_op(r) for r in INSTRUCTIONS), "1'b1")],
         "1'b0",
     )
 
@@ -213,10 +213,11 @@ def _wide(row: Instruction, item: str | int | Select, config: Config) -> str:
     if isinstance(item, Select):
         field = next(f for f in row.fields if f.name == item.field)
         chosen = [
-            f"({_slice(row, item.field)} == {field.width}'d{value}) ? 48'd{number} : "
+            f"({_slice(row, item.field)} == {field.width}'d{value}) ? 48'd{number}"
             for value, number in enumerate(item.numbers[:-1])
         ]
-        return f"({''.join(chosen)}48'd{item.numbers[-1]})"
+        chosen.append(f"48'd{item.numbers[-1]}")
+        return "(" + " :\n              ".join(chosen) + ")"
     if isinstance(item, int):
         return f"48'd{item}"
     if any(f.name == item for f in row.fields):

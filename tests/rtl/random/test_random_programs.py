@@ -11,7 +11,7 @@ from accelsim.programs.phases import random_launch
 from accelsim.simulate.machine import Simulator
 from accelsim.spec.config import CONFIGS
 
-PROGRAMS = {"edge8": 40, "base16": 6}
+PROGRAMS = {"edge8": 40, "base16": 6, "wide32": 3}
 
 
 @pytest.mark.rtl

@@ -1,22 +1,20 @@
-"""Pooling: windows in the vector engine, or long sums through the depthwise datapath.
+"""Pooling: windows in the vector engine, or windows beyond it in pieces.
 
 A sum whose window exceeds the input buffer becomes a depthwise convolution with weights of 1, whose
-passes accumulate; a maximum has no such way and is refused. Where a sum is divided by the number of
-elements inside the input, the output is cut into regions of one number each.
+passes accumulate; a maximum becomes the maximum of its pieces' maxima. Where a sum is divided by
+the number of elements inside the input, the output is cut into regions of one number each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import groupby
-
 import numpy as np
 
-from accelsim.artifacts import Layer, Pool2d, Requantize, TensorExtent
-from accelsim.errors import ModelError
+from accelsim.artifacts import Layer, Pool2d, TensorExtent
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.conv_tiling import ConvShape, choose
+from accelsim.schedule.counting import Region, regions
 from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, check_padding, largest_tile, step
+from accelsim.schedule.long_maximum import Window, schedule_long_maximum
 from accelsim.schedule.matrix import ConstantWeights, MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
 from accelsim.schedule.parameters import (
@@ -29,7 +27,6 @@ from accelsim.schedule.parameters import (
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import (
     Box,
-    Span,
     View,
     dense,
     load_box,
@@ -39,17 +36,6 @@ from accelsim.schedule.view import (
     tensor_view,
 )
 from accelsim.schedule.window import Axis, tile_sizes
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A rectangle of the output whose windows are requantized alike."""
-
-    rows: Axis
-    cols: Axis
-    target: View
-    requantize: Requantize | None
-    number: int
 
 
 def schedule_pool(
@@ -65,8 +51,8 @@ def schedule_pool(
     cols = Axis(source.shape[2], target.shape[2], pool.stride[1], 1, pool.padding[1])
     check_padding(layer.name, (rows, cols), pool.kernel)
     tiles, row_splits, col_splits = 0, 1, 1
-    regions = _regions(layer.name, pool, rows, cols, target)
-    for region in regions:
+    found = regions(layer.name, pool, rows, cols, target)
+    for region in found:
         tiling = _choose(builder, pool, region)
         if tiling is not None:
             row_splits = max(row_splits, -(-region.rows.out // tiling[0]))
@@ -77,64 +63,16 @@ def schedule_pool(
             row_splits = max(row_splits, facts(job)["row_splits"])
             tiles = emit(job, tiles)
         else:
-            raise ModelError(
-                f"layer {layer.name}: a pooling window of {pool.kernel[0]}×{pool.kernel[1]} "
-                f"exceeds {_limit(builder, pool)}"
-            )
+            window = Window(pool, region.rows, region.cols, source, region.target)
+            tiles = schedule_long_maximum(builder, index, window, tiles)
     return {
         "tiles": tiles,
-        "regions": len(regions),
+        "regions": len(found),
         "row_splits": row_splits,
         "col_splits": col_splits,
         "padded": int(any(pool.padding)),
         "pad_zero_point": pool.input_zero_point,
     }
-
-
-def _limit(builder: Builder, pool: Pool2d) -> str:
-    if max(pool.kernel) > MAX_KERNEL:
-        return f"{MAX_KERNEL}×{MAX_KERNEL}, the largest window of the NPU"
-    return f"the input buffer of configuration {builder.config.name}; enlarge act_bank_rows"
-
-
-def _regions(name: str, pool: Pool2d, rows: Axis, cols: Axis, target: View) -> list[Region]:
-    """The whole output, or rectangles with one number of inside elements each."""
-    if not pool.by_count:
-        return [Region(rows, cols, target, pool.requantize, 0)]
-    known = dict(pool.by_count)
-    result: list[Region] = []
-    for h_count, h in _counts(rows, pool.kernel[0]):
-        for w_count, w in _counts(cols, pool.kernel[1]):
-            count = h_count * w_count
-            # An empty window sums to 0, and 0 times any multiplier is 0.
-            requantize = known.get(count) if count else pool.by_count[0][1]
-            if requantize is None:
-                raise ModelError(
-                    f"layer {name}: windows of {count} elements occur, but no requantization for "
-                    "them is given"
-                )
-            part = target.part(h, w)
-            result.append(
-                Region(_shifted(rows, h), _shifted(cols, w), part, requantize, len(result))
-            )
-    return result
-
-
-def _counts(axis: Axis, kernel: int) -> list[tuple[int, Span]]:
-    """Output ranges of one axis with the number of taps inside the input."""
-
-    def inside(output: int) -> int:
-        first = output * axis.stride - axis.pad
-        return max(0, min(first + kernel, axis.size) - max(first, 0))
-
-    runs = [(count, len(list(run))) for count, run in groupby(map(inside, range(axis.out)))]
-    ends = np.cumsum([length for _, length in runs]).tolist()
-    return [(count, (end - length, end)) for (count, length), end in zip(runs, ends, strict=True)]
-
-
-def _shifted(axis: Axis, outputs: Span) -> Axis:
-    """The axis of a range of the outputs."""
-    return replace(axis, out=outputs[1] - outputs[0], pad=axis.pad - outputs[0] * axis.stride)
 
 
 def _choose(builder: Builder, pool: Pool2d, region: Region) -> tuple[int, int, int] | None:

@@ -114,6 +114,7 @@ def test_what_no_instruction_expresses_is_refused_by_name(message: str) -> None:
     [
         (same(Binary("multiply", 3, 4, END), (1, 3, 3, 9), 2), "act_bank_rows or par_rows"),
         (same(prelu(9), (1, 3, 3, 9)), "act_bank_rows or par_rows"),
+        (layers.region((1, 9, 9, 9), layers.pool("max", (9, 9), (1, 1))), "act_bank_rows"),
     ],
 )
 def test_operators_that_fit_no_buffer_are_refused_by_name(region: Region, field: str) -> None:

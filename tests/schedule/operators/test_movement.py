@@ -132,6 +132,7 @@ CASES = {
     "permuted": gather((1, 4, 4, 70), box([0], (0, 4), (0, 4), RNG.permutation(70).tolist())),
     "nearest": gather((1, 5, 6, 9), box([0], TWICE, UNEVEN, (0, 9))),
     "repeated_channels": gather((1, 5, 6, 3), box([0], (0, 5), (0, 6), [0, 1, 2] * 5)),
+    "swapped_blocks": gather((1, 5, 6, 48), box([0], (0, 5), (0, 6), [*range(32, 48), *range(16)])),
     "requantized": gather((1, 9, 9, 20), box([0], (0, 9), (0, 9), (0, 20)), ENDS[1]),
     "depth_to_space": depth_to_space((1, 4, 5, 36), 2),
     "depth_to_space_aligned": depth_to_space((1, 4, 5, 64), 2),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from accelsim.artifacts import (
     Assemble,
@@ -107,6 +111,55 @@ def decoder() -> Region:
             ("out", layers.conv(rng, 10, 5), ("moved_back",), (1, 9, 8, 5)),
         ],
     )  # fmt: skip
+
+
+def random_layer(rng: np.random.Generator, shape: Shape4) -> tuple[LayerOp, Shape4]:
+    """One layer of one input, and the shape of its output."""
+    channels = shape[3]
+    slopes = rng.uniform(0.01, 0.1, channels).astype(np.float32)
+    constant = rng.integers(-128, 128, (1, 1, 1, channels)).astype(np.int8)
+    multiply = layers.end(rng, "tflite", 0.02)
+    same: list[LayerOp] = [
+        table(rng),
+        Softmax(softmax_table(0.1)),
+        norm(rng, channels),
+        PRelu(4, np.float32(0.07), slopes, np.float32(12), 3, -128, 127),
+        Binary("multiply", 3, 4, multiply, constant),
+        replace(layers.add(rng), constant=constant),
+        layers.pool("max", (3, 3), (1, 1), (1, 1, 1, 1)),
+        layers.conv(rng, channels, channels, padding=(1, 1, 1, 1)),
+        layers.conv(rng, channels, channels, depthwise=True, padding=(1, 1, 1, 1)),
+        gathered(shape, rng.permutation(channels)),
+    ]
+    if rng.integers(4):
+        return same[rng.integers(len(same))], shape
+    axes = tuple(int(i) for i in rng.permutation(4))
+    return Transpose(axes), tuple(shape[i] for i in axes)  # type: ignore[arg-type, return-value]
+
+
+def gathered(shape: Shape4, channels: np.ndarray) -> Assemble:
+    """Channels in another order."""
+    whole = [np.arange(size, dtype=np.int32) for size in shape]
+    take = (*whole[:3], channels.astype(np.int32))
+    return Assemble((Piece(0, take, tuple(whole)),))  # type: ignore[arg-type]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 1 << 30),
+    length=st.integers(2, 6),
+    shape=st.tuples(*(st.integers(1, n) for n in (2, 9, 9, 40))),
+    config=st.sampled_from([CONFIGS["edge8"], CONFIGS["base16"]]),
+)
+def test_random_chains_equal_oracle(seed: int, length: int, shape: Shape4, config: Config) -> None:
+    rng = np.random.default_rng(seed)
+    rows: list[Row] = []
+    last, size = "x", shape
+    for i in range(length):
+        op, size = random_layer(rng, size)
+        rows.append((f"t{i}", op, (last,), size))
+        last = f"t{i}"
+    check(network({"x": shape}, rows), config, few=True)
 
 
 NETWORKS = {"attention": attention(20, 32, 2), "decoder": decoder()}

@@ -10,16 +10,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from accelsim.artifacts import I8, I32, Requantize, Step
+from accelsim.artifacts import I32, Requantize, Step
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.conv_tiling import ConvShape, Tiling
 from accelsim.schedule.limits import step
 from accelsim.schedule.parameters import end_values, parameter_rows, row_count, shared_rows
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import Box, Span, View, dense, load_box, spans, store_box, tail
-from accelsim.spec.config import DEPTHWISE_TAPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,55 +206,3 @@ def _drain_and_store(job: MatrixJob, unit: Unit, tile: int, out: Box, bank: int)
     }
     drain = make_step(config, "drain", values, job.index, tile)
     return [drain, store_box(config, job.target, out, dst_base, job.index, tile)]
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantWeights:
-    """Weights known to the compiler, laid out in the order in which their instruction reads."""
-
-    weight: I8  # (out_channels, kernel_h, kernel_w, in_channels), or (c, kernel_h, kernel_w, 1)
-
-    def load(self, job: MatrixJob, unit: Unit, tile: int, p: Pass, out: Box) -> dict[str, int]:
-        """One load from the constants."""
-        fields: dict[str, int] = {}
-        if job.shape.depthwise:
-            chunk, fields = self._depthwise(job, p, out)
-        else:
-            chunk = self._tiles(job, p, out)
-        key = (job.index, job.part, p, out.blocks, fields.get("wide"))
-        base, missing = job.builder.weights.take(key)
-        if missing:
-            unit.weights.append(job.builder.load_constant(chunk, 1, base, job.index, tile))
-        return {**fields, "wgt_base": base}
-
-    def _tiles(self, job: MatrixJob, p: Pass, out: Box) -> bytes:
-        """Rows are input lanes, bytes output lanes; missing channels are the zero point."""
-        lanes = job.builder.config.lanes
-        (h0, h1), (w0, w1) = p.kernel_rows, p.kernel_cols
-        first, last = out.blocks[0] * lanes, out.blocks[1] * lanes
-        i0, i1 = p.in_blocks[0] * lanes, p.in_blocks[1] * lanes
-        part = self.weight[first:last, h0:h1, w0:w1, i0:i1]
-        shape = (last - first, h1 - h0, w1 - w0, i1 - i0)
-        rows = np.full(shape, job.weight_zero_point, np.int8)
-        rows[: part.shape[0], :, :, : part.shape[3]] = part
-        blocked = rows.reshape(-1, lanes, h1 - h0, w1 - w0, (i1 - i0) // lanes, lanes)
-        # (out block, out lane, kh, kw, in block, in lane) → rows are input lanes
-        return blocked.transpose(0, 2, 3, 4, 5, 1).tobytes()
-
-    def _depthwise(self, job: MatrixJob, p: Pass, out: Box) -> tuple[bytes, dict[str, int]]:
-        """Groups of three rows a tap or three taps, whichever streams fewer columns."""
-        lanes, fill, axis = job.builder.config.lanes, job.weight_zero_point, job.shape.cols
-        (h0, h1), (w0, w1) = p.kernel_rows, p.kernel_cols
-        part = self.weight[out.blocks[0] * lanes : out.blocks[1] * lanes, h0:h1, w0:w1]
-        channels, kernel_h, kernel_w = out.shape[2] * lanes, h1 - h0, w1 - w0
-        wide_columns = -(-kernel_w // 3) * ((out.shape[1] - 1) * axis.stride + 3)
-        wide = axis.dilation == 1 and wide_columns < kernel_w * out.shape[1]
-        taps = DEPTHWISE_TAPS if wide else 1
-        groups = -(-kernel_w // taps)
-        rows = np.full((channels, kernel_h, groups, DEPTHWISE_TAPS), fill, np.int8)
-        padded = np.full((part.shape[0], kernel_h, groups * taps), fill, np.int8)
-        padded[:, :, :kernel_w] = part[..., 0]
-        rows[: part.shape[0], :, :, :taps] = padded.reshape(part.shape[0], kernel_h, groups, taps)
-        blocked = rows.reshape(-1, lanes, kernel_h, groups, DEPTHWISE_TAPS)
-        chunk = blocked.transpose(0, 2, 3, 4, 1).tobytes()
-        return chunk, {"groups_w": groups, "wide": int(wide)}

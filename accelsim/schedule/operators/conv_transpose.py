@@ -14,9 +14,10 @@ import numpy as np
 
 from accelsim.artifacts import ConvTranspose2d, Layer, TensorExtent
 from accelsim.schedule.build import Builder
+from accelsim.schedule.constant_weights import ConstantWeights
 from accelsim.schedule.conv_tiling import ConvShape, choose
 from accelsim.schedule.limits import check_padding
-from accelsim.schedule.matrix import ConstantWeights, MatrixJob, emit, facts
+from accelsim.schedule.matrix import MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
 from accelsim.schedule.parameters import row_count
 from accelsim.schedule.view import View, check_strides, tensor_view

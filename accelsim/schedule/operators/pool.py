@@ -11,11 +11,12 @@ import numpy as np
 
 from accelsim.artifacts import Layer, Pool2d, TensorExtent
 from accelsim.schedule.build import Builder, Unit
+from accelsim.schedule.constant_weights import ConstantWeights
 from accelsim.schedule.conv_tiling import ConvShape, choose
 from accelsim.schedule.counting import Region, regions
 from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, check_padding, largest_tile, step
 from accelsim.schedule.long_maximum import Window, schedule_long_maximum
-from accelsim.schedule.matrix import ConstantWeights, MatrixJob, emit, facts
+from accelsim.schedule.matrix import MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
 from accelsim.schedule.parameters import (
     end_values,

@@ -33,12 +33,14 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("npu_dma_bursts.sv", "to_page < beats", "equal values: either is the smaller one"),
     (
         "npu_requant.sv",
-        "step_i[7].param && step_i[7].index == 2'd2",
-        "the row of index 2 comes last and overwrites the others",
+        "step_i[3].valid && step_i[3].param",
+        "what has index 0 is a bias, or belongs to a maximum, which has none",
     ),
+    ("npu_scale_round.sv", "value > Highest", "at the limit both give the limit"),
+    ("npu_vector_reduce.sv", "element < value_q", "equal values: either is the lesser one"),
+    ("npu_vector_reduce.sv", "element > value_q", "equal values: either is the greater one"),
     ("npu_requant.sv", "shifted < 33'(clamp_min_i)", "at the limit both give the limit"),
     ("npu_requant.sv", "shifted > 33'(clamp_max_i)", "at the limit both give the limit"),
-    ("npu_requant.sv", "step_i[5].valid && fixed_i", "computes what nobody reads"),
     ("npu_fp_add.sv", "a_i[31] && b_i[31]", "the sign of a zero, which becomes the integer 0"),
     (
         "npu_fp_add.sv",
@@ -63,7 +65,6 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
         "multipliers within 2^±100 keep sums finite",
     ),
     ("npu_requant.sv", "step_i[9].valid && keep_i", "computes what nobody reads"),
-    ("npu_requant.sv", "is_add && !fixed_i", "computes sums that nobody takes"),
     ("npu_control.sv", "oldest_index_i[e] < oldest_index", "no two instructions have one index"),
     ("npu_control.sv", "running_index_i[e] < conflict_index", "no two have one index"),
     (
@@ -78,6 +79,16 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ),
     ("npu_vector.sv", "walk_valid && walk_step.param", "reads parameters that nobody takes"),
     ("npu_acc_mem.sv", "v_rd_en_i && v_rd_bank_i == 1'(b)", "reads a row that nobody takes"),
+    ("npu_rows_norm.sv", "shifted < 11'(job_i.clamp_min)", "at the limit both give the limit"),
+    ("npu_rows_norm.sv", "shifted > 11'(job_i.clamp_max)", "at the limit both give the limit"),
+    ("npu_rows_reduce.sv", "row_max_q > max_q", "equal values: either is the larger one"),
+    (
+        "npu_rows_reduce.sv",
+        "$signed(act_i[l]) > row_max_d",
+        "equal values: either is the larger one",
+    ),
+    ("npu_rows_reciprocal.sv", "busy_q && !update_q", "computes what nobody reads"),
+    ("npu_rows.sv", "!is_norm && (is_sum[3] || is_out[3])", "reads words that nobody takes"),
 )
 
 

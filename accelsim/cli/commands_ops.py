@@ -31,18 +31,24 @@ def ops(
         bool, typer.Option("--missing", help="What these operators lack; exit code 1 if anything.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,
+    extend: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A file that registers operators.")
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="Counts of runs; default build/ops/results.json.")
     ] = None,
 ) -> int:
     """Print which operators there are, where they run, and how much of each was compared."""
     from accelsim.ops import known_operators, operator_of
+    from accelsim.ops.loading import load_extension
     from accelsim.ops.matrix import support_matrix, to_json
     from accelsim.ops.missing import missing as lacking
     from accelsim.ops.results import RESULTS, read_results
 
     if results is not None and not results.is_file():
         raise InputError(f"there is no file {results}: run nox -s ops, which writes it")
+    for path in extend or ():
+        load_extension(path)
     found = read_results(RESULTS if results is None else results)
     chosen = [operator_of(one) for one in name] if name else list(known_operators().values())
     if missing:

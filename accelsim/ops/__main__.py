@@ -32,6 +32,7 @@ def _run(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", "--accelsim-seed", type=int, default=1)
     parser.add_argument("--random", type=int, help="random cases an operator (default: 4)")
     parser.add_argument("--case", action="append", default=[], metavar="NAME", help="or JSON")
+    parser.add_argument("--extend", action="append", default=[], type=Path, metavar="FILE")
     parser.add_argument("--bug", metavar="NAME", help="plant a bug in the simulator")
     parser.add_argument("--results", metavar="FILE", help="default: build/ops/results.json")
     parser.add_argument("--stage", action="append", default=[], metavar="NAME")
@@ -43,6 +44,7 @@ def _run(arguments: Sequence[str]) -> int:
     import pytest
 
     from accelsim.ops import regression
+    from accelsim.ops.loading import load_extension
     from accelsim.ops.operators import known_operators, operator_of
     from accelsim.ops.outcome import STAGES, Stage
     from accelsim.ops.plugin import OpsPlugin
@@ -50,6 +52,8 @@ def _run(arguments: Sequence[str]) -> int:
     from accelsim.ops.session import Selection, Session
     from accelsim.ops.specs import from_json, specs_of
 
+    for path in options.extend:
+        load_extension(path)
     for operator in options.operators:
         operator_of(operator)
     for stage in options.stage:
@@ -72,6 +76,7 @@ def _run(arguments: Sequence[str]) -> int:
         cases=() if written else tuple(options.case),
         specs=tuple(from_json(operator_of(options.operators[0]), case) for case in written),
         bug=options.bug,
+        extensions=tuple(str(path) for path in options.extend),
     )
     for case in selection.cases:
         known = {

@@ -44,6 +44,7 @@ class Selection:
     cases: tuple[str, ...] = ()
     specs: tuple[Spec, ...] = ()
     bug: str | None = None
+    extensions: tuple[str, ...] = ()  # files that were loaded, for the commands that replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,11 @@ class Session:
     def replay(self, item: Item, spec: Spec | None = None) -> str:
         """The command that runs this item and nothing else, or `spec` in its place."""
         case = item.case if spec is None else shlex.quote(to_json(spec))
-        bug = f" --bug {self.selection.bug}" if self.selection.bug else ""
+        more = "".join(f" --extend {shlex.quote(path)}" for path in self.selection.extensions)
+        more += f" --bug {self.selection.bug}" if self.selection.bug else ""
         return (
             f"nox -s ops -- {item.operator} --case {case} --stage {item.stage} "
-            f"--config {item.config} --seed {self.selection.seed}{bug}"
+            f"--config {item.config} --seed {self.selection.seed}{more}"
         )
 
     def failure(self, item: Item, failed: Outcome | Exception) -> str:

@@ -20,12 +20,28 @@ from torch import fx
 from tvm import relax
 from tvm.relax.frontend.torch import from_exported_program
 
-from accelsim.errors import ModelError
+from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
 
 Converter = Callable[[fx.Node, Any], Any]
 
 _RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
+_registered: dict[str, Converter] = {}
+
+
+def register_converter(operator: str, converter: Converter) -> None:
+    """Convert an operator of PyTorch's by `converter(node, importer)`, instead of as TVM would.
+
+    `operator` is its name with the overload, without a namespace: "flip.default". `importer.env`
+    has the Relax values of the node's operands, and `importer.block_builder.emit` binds the result
+    that the converter returns.
+
+    Raises:
+        InputError: the operator has a converter already, this package's or a registered one.
+    """
+    if operator in _registered or operator in _convert_map(None):
+        raise InputError(f"a converter of {operator!r} is registered already")
+    _registered[operator] = converter
 
 
 def to_relax(program: torch.export.ExportedProgram, model: str) -> Any:
@@ -41,7 +57,7 @@ def to_relax(program: torch.export.ExportedProgram, model: str) -> Any:
             program,
             unwrap_unit_return_tuple=True,
             run_ep_decomposition=False,
-            custom_convert_map=_convert_map(_Constants(program, model)),
+            custom_convert_map={**_registered, **_convert_map(_Constants(program, model))},
         )
     except ModelError:
         raise
@@ -94,7 +110,9 @@ class _Constants:
         return value
 
 
-def _convert_map(constants: _Constants) -> dict[str, Converter]:
+def _convert_map(constants: Any) -> dict[str, Converter]:
+    """This package's converters, which look up `constants` when they are called."""
+
     def quantize(channel: bool) -> Converter:
         return lambda node, importer: _quantize(node, importer, constants, channel)
 

@@ -39,7 +39,11 @@ PLANTED: tuple[tuple[Check, dict[str, str], str], ...] = (
     (tree.wrong_imports, {"accelsim/emit/a.py": "def f():\n import accelsim.report"}, "not come"),
     (tree.wrong_imports, {"accelsim/emit/a.py": "import tvm.relax"}, "must not import tvm"),
     (tree.wrong_imports, {"accelsim/compare.py": "import torch"}, "must not import torch"),
-    (tree.wrong_imports, {"accelsim/artifacts/model.py": "import accelsim.emit"}, "must not import emit"),
+    (
+        tree.wrong_imports,
+        {"accelsim/artifacts/model.py": "import accelsim.emit"},
+        "must not import emit",
+    ),
     (tree.wrong_imports, {"accelsim/odd/a.py": ""}, "no rank"),
     (
         tree.wrong_imports,

@@ -36,6 +36,12 @@ class LayerTimes:
     sim_seconds: float  # values and cycles, without digests
     timing_seconds: float  # cycles alone
     blas_seconds: float
+    packed_lanes: int  # channels that the host packs for each output pixel; 0: it packs nothing
+
+    @property
+    def products(self) -> float:
+        """Useful products a cycle from memory to memory."""
+        return self.shape.macs / self.cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,14 @@ def measure_layer(
         sim_seconds=min(sim),
         timing_seconds=min(timing),
         blas_seconds=min(blas),
+        packed_lanes=packed_lanes(program),
     )
+
+
+def packed_lanes(program: Program) -> int:
+    """Channels of the input as the host stores it where it packs windows into lanes, else 0."""
+    extent = program.tensors["x"]
+    return extent.shape[3] if extent.patches else 0
 
 
 def im2col_product(rng: np.random.Generator, shape: Shape) -> Callable[[], object]:

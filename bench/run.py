@@ -19,7 +19,11 @@ from bench.measure import LayerTimes, RtlRun, cosim_speed, measure_layer, run_rt
 from bench.shapes import MOBILENETV2, RESNET18, Shape
 
 SCHEMA = "accelsim.bench/1"
-QUICK = ("layer2 3×3/2", "layer3 1×1/2", "layer4 1×1/2", "fc", "depthwise 384 @14")
+QUICK = (
+    *("layer2 3×3/2", "layer3 1×1/2", "layer4 1×1/2", "fc"),
+    *("first 3×3/2 @224", "depthwise 384 @14"),
+)
+DEPTHWISE_GOAL = 2  # useful products a cycle and lane of a 3×3 depthwise layer at stride 1
 SPEED_SHAPE = "layer2 3×3/2"
 
 
@@ -70,20 +74,35 @@ def _simulated(
         print(_total_line(weighted, config))
     print()
     return {
-        "layers": [{**asdict(row), "macs": row.shape.macs} for row in rows],
+        "layers": [
+            {**asdict(row), "macs": row.shape.macs, "products": row.products} for row in rows
+        ],
         "totals": _totals(weighted, config) if weighted else {},
     }
 
 
 def _layer_line(m: LayerTimes, lanes: int) -> str:
-    dw = m.shape.depthwise
     return (
         f"{m.shape.name:20}{m.shape.times or '':>2}{m.instructions:8}{m.cycles:10}"
         f"{m.utilization:7.1%}{m.sim_seconds * 1e3:9.2f}{m.sim_seconds / m.blas_seconds:6.1f}×"
         f"{m.timing_seconds * 1e3:11.2f}{m.timing_seconds / m.blas_seconds:6.2f}×"
-        f"{m.blas_seconds * 1e3:9.2f}"
-        + (f"   {m.shape.macs / m.cycles / lanes:.2f}·LANES products a cycle" if dw else "")
+        f"{m.blas_seconds * 1e3:9.2f}" + _remark(m, lanes)
     )
+
+
+def _remark(m: LayerTimes, lanes: int) -> str:
+    """How a depthwise layer and a packed first layer use the array, in words."""
+    products = f"{m.products / lanes:.2f}·LANES products a cycle"
+    if m.packed_lanes:
+        shape = m.shape
+        return (
+            f"   {products}; {shape.in_channels} channels of {shape.kernel}×{shape.kernel} packed "
+            f"into {m.packed_lanes} lanes"
+        )
+    if not m.shape.depthwise:
+        return ""
+    goal = f", goal {DEPTHWISE_GOAL}" if (m.shape.kernel, m.shape.stride) == (3, 1) else ""
+    return f"   {products}{goal}"
 
 
 def _totals(weighted: Sequence[tuple[LayerTimes, int]], config: Config) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """The layers that are measured, with random weights.
 
 What comes in: a seeded generator. What goes out: regions of one layer. Shapes are those of
-ResNet-18's convolutions and linear layer and of three depthwise layers of MobileNetV2 at 224×224.
+ResNet-18's convolutions and linear layer, and of the first layer and three depthwise layers of
+MobileNetV2, at 224×224.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ RESNET18 = (
     Shape("fc", 512, 1000, 1, 1, 1, 0),
 )
 MOBILENETV2 = (
+    Shape("first 3×3/2 @224", 3, 32, 224, 3, 2, 1, 0),
     Shape("depthwise 32 @112", 32, 32, 112, 3, 1, 1, 0, True),
     Shape("depthwise 96/2 @112", 96, 96, 112, 3, 2, 1, 0, True),
     Shape("depthwise 384 @14", 384, 384, 14, 3, 1, 1, 0, True),

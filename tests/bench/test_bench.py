@@ -47,6 +47,14 @@ def test_quick_run_prints_and_writes_ratios(tmp_path: Path) -> None:
     assert {layer["shape"]["name"] for layer in report["MobileNetV2 @224"]["layers"]}
 
 
+def test_three_channels_are_packed_and_depthwise_layers_reach_their_goal() -> None:
+    config = CONFIGS["base16"]
+    first, deep = Shape("first", 3, 16, 16, 3, 1, 1), Shape("deep", 16, 16, 64, 3, 1, 1, 1, True)
+    found = [measure_layer(np.random.default_rng(1), s, config, 1) for s in (first, deep)]
+    assert [layer.packed_lanes for layer in found] == [27, 0]
+    assert found[1].products >= 2 * config.lanes
+
+
 def test_unknown_configuration_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--config", "edge9"]) == 2
     error = capsys.readouterr().err

@@ -24,13 +24,12 @@ class Region:
     cols: Axis
     target: View
     requantize: Requantize | None
-    number: int
 
 
 def regions(name: str, pool: Pool2d, rows: Axis, cols: Axis, target: View) -> list[Region]:
     """The whole output, or rectangles with one number of inside elements each."""
     if not pool.by_count:
-        return [Region(rows, cols, target, pool.requantize, 0)]
+        return [Region(rows, cols, target, pool.requantize)]
     known = dict(pool.by_count)
     result: list[Region] = []
     for h_count, h in _counts(rows, pool.kernel[0]):
@@ -44,9 +43,7 @@ def regions(name: str, pool: Pool2d, rows: Axis, cols: Axis, target: View) -> li
                     "them is given"
                 )
             part = target.part(h, w)
-            result.append(
-                Region(_shifted(rows, h), _shifted(cols, w), part, requantize, len(result))
-            )
+            result.append(Region(_shifted(rows, h), _shifted(cols, w), part, requantize))
     return result
 
 

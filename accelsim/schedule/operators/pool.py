@@ -129,7 +129,6 @@ def _as_depthwise(
         np.zeros(channels, np.int32),
         region.requantize,
         pool.input_zero_point,
-        part=region.number,
     )
 
 
@@ -209,14 +208,12 @@ def _end(
     requantize, lanes = region.requantize, builder.config.lanes
     assert requantize is not None
     if is_shared(requantize):
-        key: tuple[object, ...] = (unit.layer, region.number)
         chunk, stride = shared_rows(requantize, lanes, name), 0
     else:
         zeros = np.zeros(region.target.channels, np.int32)
-        key = (unit.layer, region.number, box.blocks)
         chunk = parameter_rows(zeros, requantize, box.blocks, lanes, name)
         stride = row_count(requantize) if box.shape[2] > 1 else 0
-    par_base = builder.load_params(key, chunk, unit, tile)
+    par_base = builder.load_params((unit.layer, chunk), chunk, unit, tile)
     return {"par_base": par_base, "par_stride": stride, **end_values(requantize)}
 
 

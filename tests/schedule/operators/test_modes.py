@@ -56,6 +56,23 @@ def test_averages_over_inside_elements_equal_oracle(
     assert facts["regions"] > 4
 
 
+@CONFIGURATIONS
+def test_averages_with_a_multiplier_a_channel_equal_oracle(config: Config) -> None:
+    rng = np.random.default_rng(6)
+    by_count = tuple((n, layers.end(rng, "half_away", 2 / n, 12)) for n in range(1, 10))
+    for shape in ((2, 5, 7, 12), (1, 30, 31, 12)):
+        op = Pool2d("sum", (3, 3), (1, 1), (1, 1, 1, 1), 7, None, by_count=by_count)
+        check(layers.region(shape, op), config)
+
+
+def test_averages_over_long_windows_equal_oracle() -> None:
+    rng = np.random.default_rng(7)
+    counts = sorted({h * w for h in range(1, 17) for w in range(1, 17)})
+    by_count = tuple((n, layers.end(rng, "tflite", 2 / n, 9)) for n in counts)
+    op = Pool2d("sum", (16, 16), (4, 5), (7, 8, 7, 6), 7, None, by_count=by_count)
+    check(layers.region((1, 17, 19, 9), op), EDGE8)
+
+
 def test_a_count_without_requantization_is_refused_by_name() -> None:
     end = layers.end(np.random.default_rng(1), "fp32", 0.3)
     op = Pool2d("sum", (3, 3), (1, 1), (1, 1, 1, 1), 0, None, by_count=((9, end), (6, end)))

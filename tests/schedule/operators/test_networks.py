@@ -144,6 +144,14 @@ def gathered(shape: Shape4, channels: np.ndarray) -> Assemble:
     return Assemble((Piece(0, take, tuple(whole)),))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=lambda c: c.name)
+def test_tables_of_independent_layers_equal_oracle(config: Config) -> None:
+    """Nothing but the table orders these layers: a table is not replaced while it is in use."""
+    rng, shape = np.random.default_rng(33), (1, 3, 4, 9)
+    rows: list[Row] = [(f"t{i}", table(rng), ("x",), shape) for i in range(7)]
+    check(network({"x": shape}, rows), config)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 1 << 30),

@@ -72,6 +72,11 @@ def add_rows(rng: np.random.Generator, a: NDArray[np.int8], b: NDArray[np.int8])
     near = rng.random(a.shape) < 0.3  # sums that cancel
     ratio = np.abs(a.astype(np.float32)) / np.maximum(np.abs(b.astype(np.float32)), 1)
     sb = np.where(near & (ratio > 0), sa * ratio * np.float32(1 + 2.0**-20), sb).astype(np.float32)
+    # Sums that carry, of operands with bits below the last one of the sum.
+    carry = (rng.random(a.shape) < 0.3) & (ratio > 0)
+    below = rng.uniform(1.75, 2, a.shape) / np.maximum(np.abs(a.astype(np.float64)), 1)
+    sa = np.where(carry, below, sa).astype(np.float32)
+    sb = np.where(carry, sa * ratio * rng.uniform(0.14, 0.25, a.shape), sb).astype(np.float32)
     total = a.astype(np.float32) * sa + b.astype(np.float32) * sb
     return np.stack([sa, sb, multipliers(rng, total)], axis=1)
 

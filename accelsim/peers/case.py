@@ -27,14 +27,16 @@ class UnreadableError(AccelsimError):
 class Trial:
     """A case that was read: what to run, on what, and what must come out.
 
-    `explain` gives, for what the NPU computed, the cause of an allowed difference from the peer, or
-    None where nothing explains it; without it every element must be equal.
+    The NPU must equal the layers' definition in every element, and the peer as well; or
+    `alternative`, what the peer is known to compute instead, must equal the peer in every element,
+    and `cause` says how it differs from the definition.
     """
 
     region: Region
     inputs: Mapping[str, I8]  # by name of the region's inputs, (n, h, w, c)
     expected: Mapping[str, I8]  # by name of the region's outputs, (n, h, w, c)
-    explain: Callable[[Mapping[str, I8]], str | None] | None = None
+    alternative: Mapping[str, I8] = field(default_factory=dict)
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ What comes in: a random generator. What goes out: a `Trial` with LiteRT's output
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +21,10 @@ from accelsim.artifacts import (
 )
 from accelsim.peers import tflite_rules as rules
 from accelsim.peers.case import Trial, binary, chain
+from accelsim.peers.draws import Generator, Maker
 from accelsim.peers.litert_model import TfliteTensor, constant, tflite_model, tflite_outputs
 from accelsim.peers.shapes import average, convolution, integer_scale, sides
 
-Generator = np.random.Generator
-Maker = Callable[[Generator], Trial]
 SAME, VALID = 0, 1
 NO_ACTIVATION, RELU, RELU_N1_TO_1, RELU6 = range(4)
 

@@ -15,9 +15,8 @@ import numpy as np
 from accelsim.artifacts import I8, Add, Binary, Lookup, Softmax
 from accelsim.peers import tflite_rules as rules
 from accelsim.peers.case import Trial
+from accelsim.peers.draws import Generator, Maker
 from accelsim.peers.litert_dense import (
-    Generator,
-    Maker,
     activation_limits,
     int8s,
     scale,

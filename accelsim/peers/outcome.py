@@ -53,9 +53,10 @@ def table(suites: Iterable[str], outcomes: Sequence[Outcome]) -> Iterator[str]:
         counts = [sum(o.status == s for o in mine) for s in (PASSED, FAILED, OUT_OF_SCOPE)]
         elements, differ = sum(o.elements for o in mine), sum(o.mismatches for o in mine)
         yield f"{name:14}{counts[0]:8}{counts[1]:8}{counts[2]:14}{elements:12}{differ:9}"
-    for outcome in outcomes:
-        if outcome.status == OUT_OF_SCOPE:
-            yield f"out of scope: {outcome.suite}/{outcome.case}: {outcome.detail}"
+    out = [outcome for outcome in outcomes if outcome.status == OUT_OF_SCOPE]
+    for name, reason in sorted({(o.suite, o.detail) for o in out}):
+        cases = [o.case for o in out if (o.suite, o.detail) == (name, reason)]
+        yield f"{name}: {len(cases)} out of scope, {reason}: {', '.join(cases)}"
     for name, cause in sorted({(o.suite, o.cause) for o in outcomes if o.cause}):
         same = [o for o in outcomes if (o.suite, o.cause) == (name, cause)]
         differ, elements = sum(o.mismatches for o in same), sum(o.elements for o in same)

@@ -1,8 +1,9 @@
 """The committed list of cases that are out of scope, and what is wrong with it.
 
-What comes in: `out_of_scope.toml` and outcomes. What goes out: outcomes, failed where a case is out
-of scope without an entry for it with its reason, or an entry that no case needs. Case "*" of an
-entry means every case of the suite that is out of scope for that very reason.
+What comes in: `out_of_scope.toml`, a table a suite and reason with its cases, and outcomes. What
+goes out: outcomes, failed where a case is out of scope without an entry for it with its reason, or
+an entry that no case needs. Case "*" means every case of a suite that is out of scope for that very
+reason: of suites whose cases are files that anyone may add.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LIST = Path(__file__).with_name("out_of_scope.toml")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the list."""
+    """One case of the list."""
 
     suite: str
     case: str
@@ -38,13 +39,20 @@ class Entry:
 
 def read_list(path: Path = LIST) -> tuple[Entry, ...]:
     """The entries of the list. Raises InputError for a field that is missing or unknown."""
+    entries: list[Entry] = []
     try:
-        rows = tomllib.loads(path.read_text(encoding="utf-8")).get("case", [])
-        return tuple(Entry(**row) for row in rows)
-    except (OSError, TypeError, tomllib.TOMLDecodeError) as error:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        for table in content.pop("out_of_scope", []):
+            suite, reason, cases = (table.pop(key) for key in ("suite", "reason", "cases"))
+            entries += [Entry(suite, case, reason) for case in cases]
+            content |= table
+    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
         raise InputError(
-            f"{path.name}: every [[case]] has suite, case and reason: {error}"
+            f"{path.name}: an [[out_of_scope]] has suite, reason and cases: {error}"
         ) from None
+    if content:
+        raise InputError(f"{path.name}: nothing is known of {', '.join(content)}")
+    return tuple(entries)
 
 
 def judged(outcomes: Sequence[Outcome], entries: Sequence[Entry]) -> list[Outcome]:

@@ -14,7 +14,13 @@ from accelsim.errors import InputError, ToolError
 from accelsim.peers.case import PeerCase
 
 # By suite: a module of this room, with a function `discover(suite, folder)`.
-SUITES = {"cmsis_nn": "cmsis", "litert": "litert"}
+SUITES = {
+    "cmsis_nn": "cmsis",
+    "litert": "litert",
+    "onnxruntime": "ort",
+    "qnnpack": "qnnpack",
+    "onnx_node": "onnx_node",
+}
 
 
 def discover(suite: str, folder: Path) -> Iterator[PeerCase]:

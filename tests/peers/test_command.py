@@ -16,6 +16,7 @@ from accelsim.peers.scope import Entry, judged, read_list, unused
 
 OUT = Outcome("s", "a", OUT_OF_SCOPE, "too large")
 IN = Outcome("s", "b", PASSED, elements=4)
+TABLE = '[[out_of_scope]]\nsuite = "s"\nreason = "r"\n'
 
 
 def test_document_counts_by_suite() -> None:
@@ -31,6 +32,11 @@ def test_document_counts_by_suite() -> None:
             "t": {"passed": 0, "failed": 1, "out_of_scope": []},
         },
     }
+
+
+def test_table_states_reasons() -> None:
+    more = Outcome("s", "d", OUT_OF_SCOPE, "too large")
+    assert "s: 2 out of scope, too large: a, d" in table(["s"], [OUT, IN, more])
 
 
 def test_table_states_differences_with_their_cause() -> None:
@@ -60,10 +66,19 @@ def test_entry_that_no_case_needs_fails() -> None:
     assert (outcome.case, outcome.status) == ("b", FAILED)
 
 
-def test_list_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'{TABLE}cases = ["a"]\nwhy = "x"\n', "why"),
+        (TABLE, "cases"),
+        ('[[case]]\nsuite = "s"\n', "case"),
+        ("[", "has suite, reason and cases"),
+    ],
+)
+def test_list_with_a_wrong_field_is_refused(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "list.toml"
-    path.write_text('[[case]]\nsuite = "s"\ncase = "a"\nwhy = "x"\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"list\.toml"):
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=rf"list\.toml: .*{said}"):
         read_list(path)
 
 

@@ -6,8 +6,8 @@
 // offset of its block are on theirs in stages 3 and 4. Backpressure: none.
 //
 // At most 4096 elements: |t| < 2^20. t² is at most count·V, so z stays within ±64, 27 bits in Q11.20; the
-// root's rounding adds less than 2^-22 of it. y is limited by what the limits leave of it anyway: beyond
-// ±256 no zero point brings it back. Pad lanes compute what they like and become 0.
+// root's rounding adds less than 2^-22 of it. y is kept to 10 bits: no zero point brings back what they
+// leave out. Pad lanes compute what they like and become 0.
 module npu_rows_norm (
   input logic clk_i,
 
@@ -31,7 +31,8 @@ module npu_rows_norm (
   logic signed [26:0] deviation_d, deviation_q;
   logic signed [31:0] gain_q, offset_q;
   logic signed [60:0] total_d, total_q, steps;
-  logic signed [9:0] limited_d, limited_q, shifted;
+  logic signed [9:0] limited_d, limited_q;
+  logic signed [10:0] shifted;
   logic [7:0] byte_d, byte_q;
   logic unused_job;
 
@@ -65,15 +66,14 @@ module npu_rows_norm (
     if (valid_i[6]) begin
       steps = total_q >>> (6'd20 + 6'(job_i.gain_bits));
       limited_d = steps[9:0];
-      if (steps > 61'sd256) limited_d = 10'sd256;
-      if (steps < -61'sd256) limited_d = -10'sd256;
+      if (steps[60:9] != '0 && steps[60:9] != '1) limited_d = {steps[60], {9{!steps[60]}}};
     end
     shifted = '0;
     byte_d  = '0;
     if (valid_i[7] && keep_i) begin
-      shifted = limited_q + 10'(job_i.zero_point);
-      if (shifted < 10'(job_i.clamp_min)) shifted = 10'(job_i.clamp_min);
-      byte_d = (shifted > 10'(job_i.clamp_max)) ? job_i.clamp_max : shifted[7:0];
+      shifted = 11'(limited_q) + 11'(job_i.zero_point);
+      if (shifted < 11'(job_i.clamp_min)) shifted = 11'(job_i.clamp_min);
+      byte_d = (shifted > 11'(job_i.clamp_max)) ? job_i.clamp_max : shifted[7:0];
     end
   end
 

@@ -28,10 +28,9 @@ module npu_rows_table (
   localparam int unsigned SumShift = 12;  // Q0.31 to Q12.19
 
   logic [7:0] index_d, index_q;
-  logic signed [31:0] value_d, value_q, shifted;
+  logic [31:0] value_d, value_q, share;
   logic signed [63:0] product;
-  logic [31:0] half;
-  logic signed [32:0] raised, biased;
+  logic signed [32:0] raised;
   logic [7:0] byte_d, byte_q;
 
   assign index_d = is_softmax_i ? max_i - act_i : act_i ^ 8'h80;
@@ -51,20 +50,15 @@ module npu_rows_table (
     end
   end
 
-  // Divided by a power of two, ties away from zero; beyond 31 places a quotient is 0. It has at most
-  // 28 bits, so that taking the zero point away stays within 32.
+  // A product divided by a power of two and rounded is a share in 256ths; one of 1 or more becomes
+  // 127, one below 0 the zero point -128, and so does one beyond 31 places, which is less than half.
   always_comb begin
-    half    = '0;
-    biased  = '0;
-    shifted = '0;
-    byte_d  = '0;
+    share  = '0;
+    byte_d = '0;
     if (byte_en_i && byte_keep_i && is_softmax_i) begin
-      half   = 32'd1 << (places_i[4:0] - 5'd1);
-      biased = 33'(value_q) + $signed({1'b0, half}) - $signed({32'b0, value_q[31]});
-      if (!places_i[5]) shifted = 32'(biased >>> places_i[4:0]);
-      shifted = shifted - 32'sd128;
-      if (shifted > 32'sd127) byte_d = 8'h7f;
-      else byte_d = (shifted < -32'sd128) ? 8'h80 : shifted[7:0];
+      share = (value_q + (32'd1 << (places_i[4:0] - 5'd1))) >> places_i[4:0];
+      if (value_q[31] || places_i[5]) byte_d = 8'h80;
+      else byte_d = (share[31:8] != '0) ? 8'h7f : share[7:0] ^ 8'h80;
     end else if (byte_en_i && byte_keep_i) begin
       byte_d = value_q[7:0];
     end

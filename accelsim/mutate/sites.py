@@ -26,6 +26,8 @@ ENGINE_PREFIXES = (
     ("npu_fp", "vector"),
     ("npu_scale", "vector"),
     ("npu_requant", "vector"),
+    ("npu_rows", "vector"),
+    ("npu_tab_mem", "vector"),
 )
 # Operator → its replacement, for arithmetic, order and logic.
 SWAPS = {

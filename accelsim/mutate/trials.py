@@ -22,6 +22,7 @@ from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import chain, launch
 from accelsim.programs.extents import at_limits
 from accelsim.programs.phases import random_launch
+from accelsim.programs.row_ties import row_ties
 from accelsim.programs.streams import corners, overlapping, regions, serial
 from accelsim.programs.ties import ties
 from accelsim.simulate import Simulator
@@ -99,6 +100,7 @@ def trials(config: Config, seed: int, scale: int = 1) -> list[Check]:
         *_phases(config, seed, 2 * scale),
         *_serial(config, seed, 10 * scale),
         *_ties(config, seed, 6 * scale),
+        *_row_ties(config, seed, 2 * scale),
         *_corners(config, seed, 5 * scale),
         *_broken(config, seed, 40 * scale),
         *_extents(config, seed),
@@ -158,6 +160,13 @@ def _ties(config: Config, seed: int, count: int) -> Iterator[Trial]:
     for number in range(count):
         given = ties(np.random.default_rng([seed, 3, number]), config)
         yield _trial(f"ties {number}", config, given, MemoryOptions())
+
+
+def _row_ties(config: Config, seed: int, count: int) -> Iterator[Trial]:
+    """Softmaxes and layer normalizations in which every rounding decides a result."""
+    for number in range(count):
+        given = row_ties(np.random.default_rng([seed, 6, number]), config)
+        yield _trial(f"ties of rows {number}", config, given, MemoryOptions())
 
 
 def _extents(config: Config, seed: int) -> Iterator[Trial]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from accelsim.programs.row_ties import PAIRS, coarse_table, exact_table, operands
 from accelsim.spec.config import Config
 from tests.rtl.rows.rows_oracle import Memories, Values
 
@@ -38,7 +39,7 @@ def _memories(config: Config, act: int) -> Memories:
 
 
 def softmax_edges(config: Config) -> Iterator[tuple[Values, Memories]]:
-    """Sums of 2^31, of 0 and of one word; shares of more than one and below none."""
+    """Sums of 2^31, of 0 and of one word; shares of more than one, below none, and beside ties."""
     for word in (LOW, HIGH, 0, 1, 2047, 2048, -2048, -2049, 4096, 1 << 30):
         for blocks, tail in ((LONGEST, config.lanes), (LONGEST, 1), (1, config.lanes), (1, 1)):
             memories = _memories(config, -128)
@@ -50,6 +51,13 @@ def softmax_edges(config: Config) -> Iterator[tuple[Values, Memories]]:
         memories.tab[0], memories.tab[0, 0] = other, first
         yield _one_pixel(3, config.lanes) | {"lut": 0}, memories
         yield _one_pixel(1, 2) | {"lut": 0}, memories
+    rng = np.random.default_rng(config.lanes)
+    for table in (exact_table(rng), coarse_table(rng)):
+        memories = _memories(config, 0)
+        memories.tab[0] = table
+        memories.act[:PAIRS] = operands(rng, config)[:PAIRS]
+        pixels = {"out_w": PAIRS, "in_col_stride": 1, "dst_col_stride": 1, "lut": 0}
+        yield _one_pixel(1, 3) | pixels, memories
     memories = _memories(config, 127)
     memories.act[0], memories.act[0, 0] = -128, -127  # pad lanes hold more than the maximum
     memories.act[0, 2:] = 127

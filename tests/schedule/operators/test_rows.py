@@ -52,6 +52,8 @@ def test_normalization_of_more_channels_than_a_slot_of_parameters_equals_oracle(
         shape, layers.conv(rng, 64, 64), norm(rng, 64), layers.conv(rng, 64, 64), norm(rng, 64)
     )
     check(region, EDGE8)
+    # The first load of a sum is that of its parameters.
+    check(layers.region(shape, norm(rng, 64), layers.add(rng), norm(rng, 64)), EDGE8)
 
 
 def test_tables_of_successive_layers_equal_oracle() -> None:

@@ -69,11 +69,12 @@ def output(op: IntegerOp, element: Element, name: str = "output") -> Any:
 
 
 def requantized(accumulator: Expression, requantize: Any, channel: Any) -> Expression:
-    """int32 → int8, as the mirrored `Requantize` says, with the multiplier of a channel."""
-    multiplier = requantize.multiplier(channel)
+    """int32 → int8, as the mirrored `Requantize` says; one multiplier is that of all channels."""
+    place = channel if int(requantize.multiplier.shape[0]) > 1 else 0
+    multiplier = requantize.multiplier(place)
     if requantize.mode == "fp32":
         return clamped(tirx.nearbyint(accumulator.astype("float32") * multiplier), requantize)
-    steps = scaled(requantize.mode, accumulator, multiplier, requantize.shift(channel))
+    steps = scaled(requantize.mode, accumulator, multiplier, requantize.shift(place))
     return clamped_integer(steps, requantize)
 
 

@@ -17,8 +17,8 @@ from accelsim.legalize.frame import Frame, quantization_of
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import find_layouts
+from accelsim.legalize.multipliers import clamp_limits
 from accelsim.legalize.operators import operators_at
-from accelsim.legalize.qnnpack import clamp_limits
 
 _QUANTIZE = "relax.quantize"
 _OPERANDS = ("relax.dequantize", "relax.reshape", "constant")
@@ -86,7 +86,7 @@ def _read_island(
     if node is None:
         return Rejection("it quantizes a float32 input of the model")
     limits = clamp_limits(
-        quantization.scale, quantization.zero_point, quantization.limits, low, high
+        rounding, quantization.scale, quantization.zero_point, quantization.limits, low, high
     )
     frame = Frame(
         graph=graph,

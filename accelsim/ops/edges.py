@@ -5,6 +5,7 @@ What comes in: a configuration and a plain spec. What goes out: specs. It must n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import isqrt
 from typing import TypeVar
@@ -13,6 +14,8 @@ from accelsim.ops.case import Spec
 from accelsim.spec.config import Config
 
 S = TypeVar("S", bound=Spec)
+TWO_VALUES = "its inputs have two values"
+OTHERS = ("tflite", "onnxruntime")  # roundings of frameworks other than PyTorch
 
 
 def side_beyond(rows: int) -> int:
@@ -41,5 +44,19 @@ def common_edges(config: Config, plain: S, zeros: int) -> tuple[S, ...]:
         replace(plain, name="many_channels", channels=(config.par_rows // 2 + 1) * lanes),
         replace(plain, name="zero_points_low", zeros=(0,) * zeros),
         replace(plain, name="zero_points_high", zeros=(255,) * zeros),
-        replace(plain, name="ends_only", values="ends"),
+        replace(plain, name="ends_only", values="ends", few=TWO_VALUES),
+        replace(plain, name="smallest_scale", input_scale=2.0**-20),
+        replace(plain, name="largest_scale", input_scale=2.0**4),
+    )
+
+
+def rounded(
+    specs: Iterable[S], names: tuple[str, ...], roundings: tuple[str, ...] = OTHERS
+) -> tuple[S, ...]:
+    """Those specs that have one of `names`, in other roundings, which their names say."""
+    chosen = [spec for spec in specs if spec.name in names]
+    return tuple(
+        replace(spec, name=f"{spec.name}_{rounding}", rounding=rounding)
+        for rounding in roundings
+        for spec in chosen
     )

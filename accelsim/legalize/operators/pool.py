@@ -1,8 +1,10 @@
-"""Pools over windows: max, average, adaptive average and spatial mean."""
+"""Windows of one tensor: maxima, averages, and reductions over height and width."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,22 +21,221 @@ from accelsim.legalize.expressions import (
 from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.layout import nhwc
+from accelsim.legalize.multipliers import count_end, mean_end, sum_end
 from accelsim.legalize.operators import Operator
-from accelsim.legalize.qnnpack import average_multiplier, reason_multiplier_unusable
+
+_LAYOUTS = {3: "ncw", 4: "nchw"}
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """How windows move over (h, w); `padding` is top, left, bottom, right.
+
+    Of the padding, `overhang` rows and columns are there only because the last windows hang over
+    the edge.
+    """
+
+    kernel: Pair
+    stride: Pair
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    overhang: Pair = (0, 0)
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
-    """A pool over windows of one quantized tensor."""
+    """A pool or reduction of one quantized tensor."""
     node = _through_indices(frame.graph, node)
-    reader = _readers().get(node.op)
+    reader = _READERS.get(node.op)
     if reader is None:
         return None
     leaf = leaf_of(frame, node.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
-    if len(leaf.shape) != 4:
-        return Rejection(f"its input of shape {leaf.shape} is not (n, c, h, w)")
+    if not leaf.layout:
+        return Rejection(f"its input of shape {leaf.shape} has no place in the NPU")
     return reader(frame, node, leaf)
+
+
+def _through_indices(graph: Graph, node: Node) -> Node:
+    """The pool behind element 0 of a (values, indices) tuple."""
+    if node.op == "tuple_element" and int(node.value.index) == 0:
+        pair = graph.producer(node.args[0])
+        if pair is not None and pair.op == "tuple":
+            values = graph.producer(pair.args[0])
+            return values if values is not None else node
+    return node
+
+
+def _max_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
+    windows = _windows(node, leaf)
+    return windows if isinstance(windows, Rejection) else _maximum(frame, leaf, windows)
+
+
+def _average_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
+    windows = _windows(node, leaf)
+    if isinstance(windows, Rejection):
+        return windows
+    included = bool(node.value.attrs.count_include_pad)
+    if included and any(windows.overhang):
+        return Rejection(
+            "its last windows hang over the edge (ceil_mode) and its padding counts "
+            "(count_include_pad)"
+        )
+    return _average(frame, leaf, windows, included)
+
+
+def _adaptive_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
+    if leaf.layout != _LAYOUTS.get(len(leaf.shape)):
+        return Rejection("its channels are not its second axis")
+    sizes, outputs = _both(leaf.shape[2:]), _both(node.shape[2:])
+    if any(size % out for size, out in zip(sizes, outputs, strict=True)):
+        wanted = "×".join(map(str, outputs))
+        return Rejection(f"{'×'.join(map(str, sizes))} does not divide into {wanted} windows")
+    kernel = (sizes[0] // outputs[0], sizes[1] // outputs[1])
+    return _average(frame, leaf, _Windows(kernel, kernel), included=True)
+
+
+def _reduction(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection | None:
+    """A mean, sum or maximum over height, width or both."""
+    axis = node.value.attrs.axis
+    rank = len(leaf.shape)
+    axes = range(rank) if axis is None else sorted(int(value) % rank for value in axis)
+    letters = {leaf.layout[one] for one in axes}
+    if "c" in letters:
+        return None
+    if not letters or "n" in letters:
+        return Rejection(f"it reduces axes {list(axes)}, which the NPU does not")
+    sizes = nhwc(leaf.shape, leaf.layout)
+    kernel = (sizes[1] if "h" in letters else 1, sizes[2] if "w" in letters else 1)
+    windows = _Windows(kernel, kernel)
+    if node.op == "relax.max":
+        return _maximum(frame, leaf, windows)
+    source, target = leaf.quantization, frame.quantization
+    derive = mean_end if node.op == "relax.mean" else sum_end
+    end = derive(frame.rounding, source.scale, target.scale, prod(kernel), _end(frame))
+    return _sum(frame, leaf, windows, source.int8_zero_point, ((prod(kernel), end),))
+
+
+def _maximum(frame: Frame, leaf: Leaf, windows: _Windows) -> IntegerOp | Rejection:
+    if not leaf.quantization.same_levels(frame.quantization):
+        return Rejection("its maximum is quantized to another scale than its input")
+    low, high = frame.int8_limits
+    compute = Pool2d(
+        kind="max",
+        kernel=windows.kernel,
+        stride=windows.stride,
+        # Where ceil_mode lets a window hang over, padding covers it: padding never wins.
+        padding=windows.padding,
+        input_zero_point=leaf.quantization.int8_zero_point,
+        requantize=None,
+        clamp_min=low,
+        clamp_max=high,
+    )
+    return _checked(frame, "max_pool2d", leaf, compute)
+
+
+def _average(frame: Frame, leaf: Leaf, windows: _Windows, included: bool) -> IntegerOp | Rejection:
+    """A mean over each window: of all of it where the padding counts, else of what is inside.
+
+    TFLite divides the sum of stored integers, whose zero point does not count.
+    """
+    source, target = leaf.quantization, frame.quantization
+    padded_windows = any(windows.padding)
+    counts = {prod(windows.kernel)}
+    if padded_windows and not included:
+        _, height, width, _ = nhwc(leaf.shape, leaf.layout)
+        rows, columns = (_inside(size, windows, i) for i, size in ((0, height), (1, width)))
+        counts = {row * column for row in rows for column in columns if row * column}
+    if frame.rounding != "tflite":
+        ends = tuple(
+            (count, mean_end(frame.rounding, source.scale, target.scale, count, _end(frame)))
+            for count in sorted(counts, reverse=True)
+        )
+        return _sum(frame, leaf, windows, source.int8_zero_point, ends)
+    if not source.same_levels(target):
+        return Rejection("its average is quantized to another scale than its input")
+    if padded_windows and included:
+        return Rejection("its padding counts (count_include_pad), which TFLite does not define")
+    ends = tuple(
+        (count, count_end(count, _end(frame, -target.shift)))
+        for count in sorted(counts, reverse=True)
+    )
+    return _sum(frame, leaf, windows, -source.shift, ends)
+
+
+def _end(frame: Frame, zero_point: int | None = None) -> Requantize:
+    """The frame's zero point and limits, with a multiplier of 1."""
+    zero = frame.quantization.int8_zero_point if zero_point is None else zero_point
+    return Requantize(np.ones(1, np.float32), zero, *frame.int8_limits)
+
+
+def _sum(
+    frame: Frame,
+    leaf: Leaf,
+    windows: _Windows,
+    zero_point: int,
+    ends: tuple[tuple[int, Requantize | str], ...],
+) -> IntegerOp | Rejection:
+    """Sums over windows; `ends` by the number of elements that a window covers."""
+    usable: list[tuple[int, Requantize]] = []
+    for count, end in ends:
+        if isinstance(end, str):
+            return Rejection(end)
+        usable.append((count, end))
+    compute = Pool2d(
+        kind="sum",
+        kernel=windows.kernel,
+        stride=windows.stride,
+        padding=windows.padding,
+        input_zero_point=zero_point,
+        requantize=usable[0][1],
+        by_count=tuple(usable) if len(usable) > 1 else (),
+    )
+    return _checked(frame, "avg_pool2d", leaf, compute)
+
+
+def _checked(frame: Frame, op: str, leaf: Leaf, compute: Pool2d) -> IntegerOp | Rejection:
+    """The operator, if the graph's output lies as windows leave it."""
+    n, height, width, c = nhwc(leaf.shape, leaf.layout)
+    top, left, bottom, right = compute.padding
+    rows = (height + top + bottom - compute.kernel[0]) // compute.stride[0] + 1
+    columns = (width + left + right - compute.kernel[1]) // compute.stride[1] + 1
+    if frame.layout and nhwc(frame.shape, frame.layout) != (n, rows, columns, c):
+        return Rejection(f"its result of shape {frame.shape} lies otherwise than its windows")
+    return operator_of(frame, op, (leaf,), compute)
+
+
+def _windows(node: Node, leaf: Leaf) -> _Windows | Rejection:
+    attrs = node.value.attrs
+    if str(attrs.layout).lower() != leaf.layout:
+        return Rejection(f"its layout is {attrs.layout}, and its tensor's {leaf.layout.upper()}")
+    if any(int(step) != 1 for step in attrs.dilation):
+        return Rejection("its window is dilated")
+    kernel, stride = _both(attrs.pool_size), _both(attrs.strides)
+    numbers = [int(value) for value in attrs.padding]
+    half = len(numbers) // 2
+    (top, left), (bottom, right) = _both(numbers[:half], 0), _both(numbers[half:], 0)
+    _, height, width, _ = nhwc(leaf.shape, leaf.layout)
+    outputs = _both(node.shape[2:])
+    below = max(0, (outputs[0] - 1) * stride[0] + kernel[0] - height - top - bottom)
+    behind = max(0, (outputs[1] - 1) * stride[1] + kernel[1] - width - left - right)
+    return _Windows(kernel, stride, (top, left, bottom + below, right + behind), (below, behind))
+
+
+def _both(values: Any, missing: int = 1) -> Pair:
+    """One or two numbers as those of height and width."""
+    numbers = [int(value) for value in values]
+    first, second = (missing, *numbers) if len(numbers) == 1 else numbers
+    return first, second
+
+
+def _inside(size: int, windows: _Windows, axis: int) -> set[int]:
+    """How many elements of an axis a window may cover."""
+    before, after = windows.padding[axis], windows.padding[2 + axis]
+    kernel, stride = windows.kernel[axis], windows.stride[axis]
+    starts = range(-before, size + after - kernel + 1, stride)
+    return {max(0, min(start + kernel, size) - max(start, 0)) for start in starts}
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
@@ -48,7 +249,28 @@ def expression(op: IntegerOp, arguments: Arguments) -> Any:
         return output(op, lambda *index: tirx.max(tirx.min(largest(*index), high), low), op.op)
     inside = padded(x, op.compute.padding, "int32", 0, pool.input_zero_point)
     sums = _window_of(op, inside, te.sum, "sums")
-    return output(op, lambda *index: requantized(sums(*index), pool.requantize, index[3]), op.op)
+    if not op.compute.by_count:
+        return output(
+            op, lambda *index: requantized(sums(*index), pool.requantize, index[3]), op.op
+        )
+    _, height, width, _ = x.shape
+
+    def element(*index: Any) -> Any:
+        rows = _covered(index[1], height, op.compute, 0)
+        columns = _covered(index[2], width, op.compute, 1)
+        found = requantized(sums(*index), pool.by_count[0][1], index[3])
+        for (number, _), (_, end) in zip(op.compute.by_count[1:], pool.by_count[1:], strict=True):
+            this = requantized(sums(*index), end, index[3])
+            found = tirx.if_then_else(rows * columns == number, this, found)
+        return found
+
+    return output(op, element, op.op)
+
+
+def _covered(index: Any, size: int, pool: Pool2d, axis: int) -> Any:
+    """How many elements of an axis the window of an output covers."""
+    start = index * pool.stride[axis] - pool.padding[axis]
+    return tirx.min(start + pool.kernel[axis], size) - tirx.max(start, 0)
 
 
 def _window_of(op: IntegerOp, inside: Any, reduce: Any, name: str) -> Any:
@@ -64,123 +286,22 @@ def _window_of(op: IntegerOp, inside: Any, reduce: Any, name: str) -> Any:
     return te.compute(output_shape(op), element, name=name)
 
 
-def _readers() -> dict[str, Callable[[Frame, Node, Leaf], IntegerOp | Rejection]]:
-    return {
-        "relax.nn.max_pool2d": _max_pool,
-        "relax.nn.avg_pool2d": _average_pool,
-        "relax.nn.adaptive_avg_pool2d": _adaptive_pool,
-        "relax.mean": _mean,
-    }
-
-
-def _through_indices(graph: Graph, node: Node) -> Node:
-    """The pool behind element 0 of a (values, indices) tuple."""
-    if node.op == "tuple_element" and int(node.value.index) == 0:
-        pair = graph.producer(node.args[0])
-        if pair is not None and pair.op == "tuple":
-            values = graph.producer(pair.args[0])
-            return values if values is not None else node
-    return node
-
-
-def _max_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
-    attrs = node.value.attrs
-    if not leaf.quantization.same_levels(frame.quantization):
-        return Rejection("its maximum is quantized to another scale than its input")
-    if tuple(int(step) for step in attrs.dilation) != (1, 1):
-        return Rejection("its window is dilated")
-    kernel, stride = _window(attrs)
-    low, high = frame.int8_limits
-    compute = Pool2d(
-        kind="max",
-        kernel=kernel,
-        stride=stride,
-        # Where ceil_mode lets a window hang over, padding covers it: padding never wins.
-        padding=_padding(attrs, leaf.shape, node.shape, overhang=True),
-        input_zero_point=leaf.quantization.int8_zero_point,
-        requantize=None,
-        clamp_min=low,
-        clamp_max=high,
-    )
-    return operator_of(frame, "max_pool2d", (leaf,), compute)
-
-
-def _average_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
-    attrs = node.value.attrs
-    kernel, stride = _window(attrs)
-    padding = _padding(attrs, leaf.shape, node.shape, overhang=False)
-    if padding != _padding(attrs, leaf.shape, node.shape, overhang=True):
-        return Rejection("its last windows hang over the edge (ceil_mode)")
-    if any(padding) and not attrs.count_include_pad:
-        return Rejection("its divisor varies at the edges (count_include_pad=False)")
-    return _sum(frame, leaf, kernel, stride, padding)
-
-
-def _adaptive_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
-    height, width = leaf.shape[2:]
-    out_height, out_width = node.shape[2:]
-    if height % out_height or width % out_width:
-        return Rejection(f"{height}×{width} does not divide into {out_height}×{out_width} windows")
-    kernel = (height // out_height, width // out_width)
-    return _sum(frame, leaf, kernel, kernel, (0, 0, 0, 0))
-
-
-def _mean(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
-    axis = node.value.attrs.axis
-    axes = sorted(int(value) % 4 for value in axis) if axis is not None else []
-    if axes != [2, 3]:
-        return Rejection(f"it averages over axes {axes}; only (2, 3) runs on the NPU")
-    kernel = (leaf.shape[2], leaf.shape[3])
-    return _sum(frame, leaf, kernel, kernel, (0, 0, 0, 0))
-
-
-def _sum(
-    frame: Frame,
-    leaf: Leaf,
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int, int, int],
-) -> IntegerOp | Rejection:
-    count = kernel[0] * kernel[1]
-    multiplier = average_multiplier(leaf.quantization.scale, frame.quantization.scale, count)
-    vector = np.full(leaf.shape[1], multiplier, np.float32)
-    reason = reason_multiplier_unusable(vector)
-    if reason is None and count * 255 >= 2**31:
-        reason = f"the int32 sum of {count} elements may overflow"
-    if reason is not None:
-        return Rejection(reason)
-    low, high = frame.int8_limits
-    compute = Pool2d(
-        kind="sum",
-        kernel=kernel,
-        stride=stride,
-        padding=padding,
-        input_zero_point=leaf.quantization.int8_zero_point,
-        requantize=Requantize(vector, frame.quantization.int8_zero_point, low, high),
-    )
-    return operator_of(frame, "avg_pool2d", (leaf,), compute)
-
-
-def _window(attrs: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-    kernel = (int(attrs.pool_size[0]), int(attrs.pool_size[1]))
-    return kernel, (int(attrs.strides[0]), int(attrs.strides[1]))
-
-
-def _padding(
-    attrs: Any, shape: tuple[int, ...], out_shape: tuple[int, ...], *, overhang: bool
-) -> tuple[int, int, int, int]:
-    """Top, left, bottom, right; with `overhang`, enough for every output that the graph has."""
-    top, left, bottom, right = (int(value) for value in attrs.padding)
-    if overhang:
-        (kernel_h, kernel_w), (stride_h, stride_w) = _window(attrs)
-        bottom = max(bottom, (out_shape[2] - 1) * stride_h + kernel_h - shape[2] - top)
-        right = max(right, (out_shape[3] - 1) * stride_w + kernel_w - shape[3] - left)
-    return top, left, bottom, right
+_READERS: Mapping[str, Callable[[Frame, Node, Leaf], IntegerOp | Rejection | None]] = {
+    "relax.nn.max_pool1d": _max_pool,
+    "relax.nn.max_pool2d": _max_pool,
+    "relax.nn.avg_pool1d": _average_pool,
+    "relax.nn.avg_pool2d": _average_pool,
+    "relax.nn.adaptive_avg_pool1d": _adaptive_pool,
+    "relax.nn.adaptive_avg_pool2d": _adaptive_pool,
+    "relax.mean": _reduction,
+    "relax.sum": _reduction,
+    "relax.max": _reduction,
+}
 
 
 OPERATOR = Operator(
     ops=("max_pool2d", "avg_pool2d"),
-    starts=("tuple_element", *_readers()),
+    starts=("tuple_element", *_READERS),
     compute=Pool2d,
     read=read,
     expression=expression,

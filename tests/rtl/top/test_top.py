@@ -41,6 +41,12 @@ def test_every_error_code_is_reported_with_index_and_engine(config: str, seed: i
 
 
 @pytest.mark.rtl
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_table_and_a_product_of_two_tensors_come_back(config: str, seed: int) -> None:
+    run(config, seed, "check_table")
+
+
+@pytest.mark.rtl
 def test_soft_reset_drains_and_clears(seed: int) -> None:
     run("edge8", seed, "check_soft_reset")
 
@@ -111,6 +117,44 @@ async def check_product(dut: Any, pattern: Pattern) -> None:
     fetched = [at for identity, at in memory.addresses if identity == 0]
     assert fetched == [PROGRAM + 64 * i for i in range(7)] * 4
     assert all(memory.stalled.values()) == pattern.stalls
+
+
+def swish(config: Config) -> list[Step]:
+    """x · table(x), rounded half to even; the table is the second one of table memory."""
+    lanes, half = config.lanes, config.tab_beats // 2
+    size = {"out_w": PIXELS, "tail": lanes, "dst_col_stride": 1}
+    looked_up, out = config.act_bank_rows, 2 * config.act_bank_rows
+    return [
+        ("load", {"base_reg": 2, "count0": PIXELS, "local_stride0": 1}),
+        ("load", {"memory": 3, "base_reg": 1, "count0": half, "local_base": half,
+                  "local_stride0": 1}),
+        ("load", {"memory": 2, "base_reg": 1, "dram_offset": half, "count0": 12,
+                  "local_stride0": 1, "give": to(VECTOR)}),
+        ("lookup", {**size, "in_col_stride": 1, "dst_base": looked_up, "lut": 1,
+                    "take": to(LOAD)}),
+        ("binary", {**size, "a_col_stride": 1, "b_base": looked_up, "b_col_stride": 1, "mode": 3,
+                    "dst_base": out, "clamp_min": -128, "clamp_max": 127, "give": to(STORE)}),
+        ("store", {"base_reg": 3, "count0": PIXELS, "local_base": out, "local_stride0": 1,
+                   "take": to(VECTOR)}),
+        ("end", {}),
+    ]  # fmt: skip
+
+
+@cocotb.test()
+@cocotb.parametrize(pattern=[Pattern.NONE, Pattern.BOTH])
+async def check_table(dut: Any, pattern: Pattern) -> None:
+    host, memory, config = await bring_up(dut, pattern)
+    await host.load_program(swish(config), PROGRAM, BASES)
+    rng, lanes = np.random.default_rng(5), config.lanes
+    x = rng.integers(-128, 128, (PIXELS, lanes)).astype(np.int8)
+    table = rng.integers(-(1 << 31), 1 << 31, 256).astype(np.int32)  # the low byte counts
+    words = np.stack([np.full(lanes, v) for v in (0, 1 << 30, -6)]).astype(np.int32)
+    for at, raw in ((INPUT, x.tobytes()), (WEIGHTS, table.tobytes() + words.tobytes())):
+        memory.data[at : at + len(raw)] = raw
+    assert await host.run() == DONE
+    factor = table[x.astype(int) + 128].astype(np.int8).astype(float)
+    expected = np.clip(np.rint(x * factor / 128), -128, 127)  # exact in float64, half to even
+    assert (int8(memory, OUTPUT, x.shape) == expected).all()
 
 
 # What to change in the program, and what must be reported.

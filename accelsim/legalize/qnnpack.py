@@ -68,16 +68,22 @@ def fixed_add(
 
 
 def requantize_multiplier(
-    input_scale: np.float32, input_zero_point: int, output_scale: np.float32
+    input_scale: np.float32,
+    input_zero_point: int,
+    output_scale: np.float32,
+    *,
+    divides: bool = False,
 ) -> np.float32 | None:
     """One multiplier that gives quantize(dequantize(x)) for all 256 int8 values x, or None.
 
-    PyTorch rounds twice: ((x - zero_point) · input_scale) · (1 / output_scale). One multiplier
-    near the quotient of the scales nearly always rounds all values to the same integers.
+    PyTorch rounds twice: ((x - zero_point) · input_scale) · (1 / output_scale); with `divides`, as
+    ONNX has it, the product is divided by the scale. One multiplier near the quotient of the
+    scales nearly always rounds all values to the same integers.
     """
     centred = np.arange(-128, 128).astype(np.float32) - np.float32(input_zero_point)
     inverse = np.float32(1.0) / np.float32(output_scale)
-    expected = np.rint(centred * np.float32(input_scale) * inverse)
+    product = centred * np.float32(input_scale)
+    expected = np.rint(product / np.float32(output_scale) if divides else product * inverse)
     above = below = np.float32(input_scale) * inverse
     for _ in range(_NEIGHBOURS):
         for candidate in (above, below):

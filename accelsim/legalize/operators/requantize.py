@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from accelsim.artifacts import Pool2d, Requantize
+from accelsim.artifacts import Pool2d
 from accelsim.legalize.expressions import Arguments, output, requantized
 from accelsim.legalize.frame import Frame, leaf_of, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.operators import Operator
-from accelsim.legalize.qnnpack import reason_multiplier_unusable, requantize_multiplier
+from accelsim.legalize.rescale import rescaling
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
@@ -22,26 +23,22 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return None
     if not leaf.layout:
         return Rejection(f"its tensor of shape {leaf.shape} is neither (n, c, h, w) nor (n, c)")
-    same = leaf.quantization.same_levels(frame.quantization)
-    source = leaf.quantization
-    multiplier = requantize_multiplier(
-        source.scale, source.int8_zero_point, frame.quantization.scale
+    source, same = leaf.quantization, leaf.quantization.same_levels(frame.quantization)
+    found = rescaling(
+        source, frame.quantization, frame.rounding, frame.int8_limits, single=frame.clipped
     )
-    if multiplier is None:
-        return Rejection("no single multiplier rounds as its two scales do")
+    if isinstance(found, str):
+        return Rejection(found)
     channels = leaf.shape[leaf.layout.index("c")]
-    vector = np.full(channels, np.float32(1.0) if same else multiplier, np.float32)
-    reason = reason_multiplier_unusable(vector)
-    if reason is not None:
-        return Rejection(reason)
-    low, high = frame.int8_limits
+    shift = None if found.shift is None else np.repeat(found.shift, channels)
+    requantize = replace(found, multiplier=np.repeat(found.multiplier, channels), shift=shift)
     compute = Pool2d(
         kind="sum",
         kernel=(1, 1),
         stride=(1, 1),
         padding=(0, 0, 0, 0),
         input_zero_point=source.int8_zero_point,
-        requantize=Requantize(vector, frame.quantization.int8_zero_point, low, high),
+        requantize=requantize,
     )
     name = "clip" if same else "requantize"
     return operator_of(frame, name, (leaf,), compute, only_clamps=same)

@@ -35,4 +35,5 @@ OPERATOR = Operator(
     recognise,
     move_kernel,
     TorchKernel(lambda site: site.same_levels, lambda site, operands: operands[0]),
+    tensor_ranks=frozenset(range(1, 9)),
 )

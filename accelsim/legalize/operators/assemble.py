@@ -1,0 +1,187 @@
+"""Tensors put together from others: pad, concat, slice, split, shuffles, tiles, nearest resizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tvm import te, tirx
+
+from accelsim.artifacts import Assemble, Piece, Requantize
+from accelsim.legalize.expressions import Arguments, output, requantized
+from accelsim.legalize.frame import Frame, Leaf, operator_of
+from accelsim.legalize.graph import Node
+from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.layout import nhwc
+from accelsim.legalize.movement import STARTS, Move, Unknown, Unmoved, move_of
+from accelsim.legalize.operators import Operator
+from accelsim.legalize.operators.transpose import axes_of, renames
+from accelsim.legalize.pieces import MOST_PIECES, TooManyPieces, parts_of
+from accelsim.legalize.rescale import rescaling, unchanged
+
+_NAMES = {
+    "relax.nn.pad": "pad",
+    "relax.concat": "concat",
+    "relax.stack": "concat",
+    "relax.strided_slice": "slice",
+    "relax.take": "slice",
+    "tuple_element": "split",
+    "relax.permute_dims": "permute",
+    "relax.nn.pixel_shuffle": "pixel_shuffle",
+    "relax.image.resize2d": "resize_nearest",
+    "relax.tile": "tile",
+    "relax.repeat": "tile",
+    "relax.broadcast_to": "tile",
+    "relax.flip": "flip",
+}
+
+
+def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
+    """An island that moves elements of quantized tensors, and quantizes them anew if need be."""
+    reason = ""
+    for absorb in (True, False):
+        try:
+            move = move_of(frame, node, absorb=absorb)
+            if not move.leaves:
+                raise Unmoved("it moves elements of constants only")
+            same = unchanged(move.leaves[0].quantization, frame.quantization, frame.int8_limits)
+            if same and renames(move, frame) and move.leaves[0].var in frame.operators:
+                return None  # of another module
+            return _assembled(frame, node, move)
+        except Unknown:
+            return None
+        except Unmoved as found:
+            reason = reason or str(found)
+        except TooManyPieces:
+            if axes_of(move, frame) is not None:
+                return None
+            reason = f"its elements move in more than {MOST_PIECES} separable pieces"
+    return Rejection(reason)
+
+
+def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
+    """Raises Unmoved where scales have no multiplier, TooManyPieces."""
+    changes = [_change(frame, leaf) for leaf in move.leaves]
+    parts = parts_of(move.codes, [nhwc(leaf.shape, leaf.layout) for leaf in move.leaves])
+    if len(parts) > 1 and axes_of(move, frame) is not None and changes[0] is None:
+        raise TooManyPieces
+    pieces = []
+    for part in parts:
+        zero_point = move.leaves[part.input].quantization.int8_zero_point
+        change = changes[part.input]
+        pieces.append(Piece(part.input, part.take, part.place, zero_point, change))
+    compute = Assemble(tuple(pieces), _fill(frame, move))
+    name = _NAMES.get(node.op, "reshape_copy")
+    for var in move.hidden:
+        frame.operators.pop(var, None)
+    return operator_of(frame, name, move.leaves, compute, absorbed=move.absorbed)
+
+
+def _change(frame: Frame, leaf: Leaf) -> Requantize | None:
+    """How a leaf's levels become those of the output, or None where they are the same."""
+    source, target = leaf.quantization, frame.quantization
+    if unchanged(source, target, frame.int8_limits):
+        return None
+    found = rescaling(source, target, frame.rounding, frame.int8_limits)
+    if isinstance(found, str):
+        raise Unmoved(found)
+    return found
+
+
+def _fill(frame: Frame, move: Move) -> int:
+    """The one level that stands where no leaf's element does."""
+    target, (low, high) = frame.quantization, frame.int8_limits
+    inverse = np.float32(1.0) / target.scale
+    levels = {
+        int(np.clip(np.rint(np.float32(v) * inverse) + target.int8_zero_point, low, high))
+        for v in move.constants
+    }
+    if len(levels) > 1:
+        raise Unmoved("it fills places with several constants")
+    return levels.pop() if levels else 0
+
+
+def expression(op: IntegerOp, arguments: Arguments) -> Any:
+    """The piece in which an element lies, or the fill."""
+    values, compute = arguments.values, op.compute
+    shape = nhwc(op.shape, op.layout)
+    finders = [
+        [
+            _finder(own, given, size)
+            for own, given, size in zip(piece.place, mirrored.place, shape, strict=True)
+        ]
+        for piece, mirrored in zip(compute.pieces, values.pieces, strict=True)
+    ]
+
+    def element(*index: Any) -> Any:
+        value = values.fill.astype("int8")
+        for piece, mirrored, finder in zip(compute.pieces, values.pieces, finders, strict=True):
+            places = [find(i) for find, i in zip(finder, index, strict=True)]
+            inside = [condition for _, condition in places if condition is not None]
+            source = arguments.activations[piece.input]
+            at = [
+                _taken(own, given, place)
+                for own, given, (place, _) in zip(piece.take, mirrored.take, places, strict=True)
+            ]
+            found = source(*at)
+            if piece.requantize is not None:
+                centred = found.astype("int32") - mirrored.input_zero_point
+                found = requantized(centred, mirrored.requantize, 0)
+            value = tirx.if_then_else(tirx.all(*inside), found, value) if inside else found
+        return value
+
+    return output(op, element, op.op)
+
+
+def _affine(values: np.ndarray) -> tuple[int, int] | None:
+    """(first, step) of an arithmetic progression."""
+    step = int(values[1] - values[0]) if len(values) > 1 else 1
+    expected = int(values[0]) + step * np.arange(len(values))
+    return (int(values[0]), step) if np.array_equal(values, expected) else None
+
+
+def _finder(own: np.ndarray, given: Any, size: int) -> Callable[[Any], tuple[Any, Any]]:
+    """From an output index to its place in an index array, and whether it is there (None: always).
+
+    Places outside are clamped into the array, so that what is not used is read nowhere else.
+    """
+    progression = _affine(own)
+    count = len(own)
+    if progression is not None and progression[1] > 0:
+        first, step = progression
+
+        def find(i: Any) -> tuple[Any, Any]:
+            if count == size:
+                return i, None
+            place = tirx.floordiv(i - first, step)
+            inside = tirx.all(i >= first, place < count, tirx.floormod(i - first, step) == 0)
+            return tirx.max(tirx.min(place, count - 1), 0), inside
+
+        return find
+    k = te.reduce_axis((0, count), name="k")
+    places = te.compute(
+        (size,),
+        lambda i: te.max(tirx.if_then_else(given(k) == i, k, -1), axis=k),
+        name="places",
+    )
+    return lambda i: (tirx.max(places(i), 0), None if count == size else places(i) >= 0)
+
+
+def _taken(own: np.ndarray, given: Any, place: Any) -> Any:
+    """The index of a source at a place of an index array."""
+    progression = _affine(own)
+    if progression is None:
+        return given(place)
+    first, step = progression
+    return place * step + first
+
+
+OPERATOR = Operator(
+    ops=(*dict.fromkeys(_NAMES.values()), "reshape_copy"),
+    starts=STARTS,
+    compute=Assemble,
+    read=read,
+    expression=expression,
+)

@@ -37,6 +37,7 @@ class Spec:
     input_scale: float = 0.0  # 0: drawn
     values: str = "uniform"  # "uniform", "ends" (only 0 and 255) or "narrow" (near the zero point)
     rounding: str = "qnnpack"  # whose definition the integers follow, see `QuantizedModel.rounding`
+    few: str = ""  # why an edge case's golden has fewer than 16 distinct values, where it has
 
     @property
     def shape(self) -> tuple[int, ...]:

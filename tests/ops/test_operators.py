@@ -12,7 +12,8 @@ from accelsim.errors import InputError
 from accelsim.ops import Batch, Stage, known_operators, make_case, operator_of, register, specs_of
 from accelsim.ops import operators as package
 from accelsim.ops.operators import families, module_of
-from accelsim.ops.stages import arithmetic
+from accelsim.ops.stages import arithmetic, run
+from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS
 
 EDGE8 = CONFIGS["edge8"]
@@ -110,3 +111,14 @@ def test_expansion_of_a_product_that_is_none_differs(known: dict[str, object]) -
     spec = specs_of(operator_of("square"), EDGE8, 1, 0)[0]
     batch = Batch([make_case("square", replace(spec, zeros=(7, 9)), 1)])
     assert arithmetic(batch, batch.cases["square/plain"], Stage.EXPANSION).failed
+
+
+@pytest.mark.parametrize(("few", "failed"), [("", True), ("all values are alike", False)])
+def test_golden_of_few_values_proves_nothing_unless_its_case_says_why(
+    few: str, failed: bool
+) -> None:
+    spec = operator_of("add").edges(EDGE8)[0]
+    case = make_case("add", replace(spec, zeros=(0, 0, 0), spread=0.001, few=few), 1)
+    batch = Batch([case])
+    outcome = run(batch, case, Stage.SIM, EDGE8, (Simulator(EDGE8).run,))
+    assert outcome.failed == failed and ("distinct values" in outcome.detail) == failed

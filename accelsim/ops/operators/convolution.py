@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from tvm import relax
 
-from accelsim.ops.case import Case, Pair, Spec, sized
-from accelsim.ops.edges import side_beyond, square_beyond
+from accelsim.ops.case import Activation, Case, Pair, Spec, Weight, sized
+from accelsim.ops.edges import rounded, side_beyond, square_beyond
 from accelsim.ops.modules import Builder, constant
 from accelsim.ops.operator import Facts, Operator
 from accelsim.ops.torch_kernels import quantized_weight
@@ -27,12 +27,14 @@ from accelsim.ops.values import (
 from accelsim.spec.config import Config
 
 op = relax.op
+ROUNDINGS = ("qnnpack", "fp32", "tflite", "onnxruntime")
 KERNELS = ((1, 1), (3, 3), (2, 3), (5, 1), (3, 2))
 LIMITS = (
     "weights int8, per tensor or per output channel; one weight zero point",
     "sums that cannot leave int32 for any input",
 )
-PEERS = ("PyTorch qnnpack", "ONNX Runtime")
+PEERS = ("PyTorch qnnpack", "ONNX Runtime", "LiteRT")
+ROUNDED = ("plain", "zero_points_high", "per_channel", "saturating", "small_multiplier", "relu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class WeightSpec(Spec):
     outputs: int = sized(8, 1)
     per_channel: bool = False
     weight_zero: int = 0
+    full: bool = False  # biases up to the ends of int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,12 @@ class ConvSpec(WeightSpec):
 
 
 def conv_edges(config: Config) -> tuple[ConvSpec, ...]:
+    """Shapes, quantizations and values, and a slice of them in other roundings."""
+    specs = _conv_specs(config)
+    return (*specs, *rounded(specs, ROUNDED))
+
+
+def _conv_specs(config: Config) -> tuple[ConvSpec, ...]:
     """A convolution of 3×3 with padding, bent in one respect a case."""
     lanes = config.lanes
     plain = ConvSpec(
@@ -87,7 +96,9 @@ def conv_edges(config: Config) -> tuple[ConvSpec, ...]:
         replace(plain, name="per_channel", per_channel=True),
         replace(plain, name="saturating", spread=600.0),
         replace(plain, name="small_multiplier", spread=3.0),
-        replace(plain, name="small_scales", input_scale=2.0**-14),
+        replace(plain, name="smallest_scale", input_scale=2.0**-20),
+        replace(plain, name="largest_scale", input_scale=2.0**4),
+        replace(point, name="full_accumulators", full=True, outputs=4 * lanes),
         replace(plain, name="ends_only", values="ends"),
         replace(plain, name="relu", relu=True),
     )
@@ -97,15 +108,22 @@ def depthwise_edges(config: Config) -> tuple[ConvSpec, ...]:
     """The same for a depthwise convolution."""
     lanes = config.lanes
     dropped = {"three_channels", "pointwise", "beyond_weights", "beyond_parameters"}
+    full = ConvSpec("full_accumulators", channels=4 * lanes, size=(4, 5), kernel=(3, 3), full=True)
+    dropped.add(full.name)
     kept = [spec for spec in conv_edges(config) if spec.name not in dropped]
     blocks = ceil(config.wgt_rows / 27) + 1
     many = replace(kept[0], name="beyond_weights", channels=blocks * lanes, size=(2, 3))
     large = replace(kept[0], name="kernel_five", kernel=(5, 5), padding=(2, 2), channels=lanes + 2)
-    return tuple(replace(spec, outputs=spec.channels) for spec in (*kept, many, large))
+    return tuple(replace(spec, outputs=spec.channels) for spec in (*kept, many, large, full))
 
 
 def linear_edges(config: Config) -> tuple[WeightSpec, ...]:
-    """Vectors of one element up to more than the buffers hold."""
+    """Vectors of one element up to more than the buffers hold, some in other roundings."""
+    specs = _linear_specs(config)
+    return (*specs, *rounded(specs, ROUNDED))
+
+
+def _linear_specs(config: Config) -> tuple[WeightSpec, ...]:
     lanes = config.lanes
     plain = WeightSpec("plain", channels=3 * lanes, outputs=2 * lanes, size=())
     deep = config.wgt_rows // 2 + lanes
@@ -123,7 +141,10 @@ def linear_edges(config: Config) -> tuple[WeightSpec, ...]:
         replace(plain, name="zero_points_high", zeros=(255, 255)),
         replace(plain, name="weight_zero_point", weight_zero=127),
         replace(plain, name="per_channel", per_channel=True),
-        replace(plain, name="saturating", spread=600.0),
+        replace(plain, name="saturating", spread=600.0, few="most of its outputs saturate"),
+        replace(plain, name="smallest_scale", input_scale=2.0**-20),
+        replace(plain, name="largest_scale", input_scale=2.0**4),
+        replace(plain, name="full_accumulators", full=True, outputs=4 * lanes),
         replace(plain, name="ends_only", values="ends"),
         replace(plain, name="relu", relu=True),
     )
@@ -188,7 +209,22 @@ def make_weighted(rng: np.random.Generator, operator: str, spec: Any) -> Case:
     weight, scale = weighted(
         rng, spec, shape, source, per_channel=spec.per_channel, weight_zero=spec.weight_zero
     )
+    if spec.full:
+        weight, scale = _full(rng, weight, source)
     return Case(operator, spec, (source,), scale, output_zero(rng, spec, 1), weight)
+
+
+def _full(
+    rng: np.random.Generator, weight: Weight, source: Activation
+) -> tuple[Weight, np.float32]:
+    """Biases from one end of int32 to the other, as far as the products leave room."""
+    terms = int(np.prod(weight.values.shape[1:]))
+    room = 2**31 - 2 * terms * 255 * 255 - 2**8  # float32 holds these biases in steps of 128
+    share = rng.uniform(-1, 1, weight.bias.size)
+    share[:2] = (-1, 1)
+    step = source.scale * np.resize(weight.scale, weight.bias.size)
+    bias = (share * room * step).astype(np.float32)
+    return replace(weight, bias=bias), np.float32(2**31 / 120 * step.max())
 
 
 def _relax_conv(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
@@ -278,7 +314,7 @@ def _facts(instruction: str, *limits: str) -> Facts:
         types="int8 or uint8 activations, int8 weights, int32 bias and sums",
         limits=(*limits, *LIMITS),
         instructions=("load", "store", instruction, "drain"),
-        roundings=("qnnpack", "fp32"),
+        roundings=ROUNDINGS,
         exact=PEERS,
     )
 

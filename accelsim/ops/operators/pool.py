@@ -10,7 +10,7 @@ import torch
 from tvm import relax
 
 from accelsim.ops.case import Case, Pair, Spec, sized
-from accelsim.ops.edges import common_edges, square_beyond
+from accelsim.ops.edges import common_edges, rounded, square_beyond
 from accelsim.ops.modules import Builder
 from accelsim.ops.operator import Facts, Operator
 from accelsim.ops.values import MATRIX_ERROR, activation, choice, drawn, size_between
@@ -34,6 +34,7 @@ def max_pool_edges(config: Config) -> tuple[WindowSpec, ...]:
     plain = WindowSpec("plain", channels=config.lanes, stride=(2, 2), size=(9, 8), padding=(1, 1))
     return (
         *common_edges(config, plain, 1),
+        *rounded((replace(plain, relu=True),), ("plain",)),
         replace(plain, name="no_overlap", kernel=(2, 2), padding=(0, 0)),
         replace(plain, name="stride_one", stride=(1, 1)),
         replace(plain, name="whole_map", kernel=(9, 8), padding=(0, 0), stride=(1, 1)),
@@ -46,9 +47,13 @@ def global_pool_edges(config: Config) -> tuple[Spec, ...]:
     plain = Spec("plain", channels=config.lanes, size=(7, 7))
     large = {"beyond_activations": square_beyond(config.act_rows // 4)}
     edges = common_edges(config, plain, 1)
+    ties = replace(
+        plain, name="near_ties", size=(4, 4), values="narrow", few="means of narrow values"
+    )
     return (
         *(replace(spec, size=large.get(spec.name, spec.size)) for spec in edges),
-        replace(plain, name="near_ties", size=(4, 4), values="narrow"),
+        ties,
+        *rounded((plain, ties), ("plain", "near_ties")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,11 @@ class ClampSpec(Spec):
 def _edges(low: float, high: float) -> Edges:
     def edges(config: Config) -> tuple[ClampSpec, ...]:
         plain = ClampSpec("plain", channels=config.lanes, limits=(low, high))
-        return common_edges(config, plain, 1)
+        few = {"zero_points_high": "nothing lies above the zero point"}
+        return tuple(
+            replace(spec, zeros=spec.zeros or (90,), few=few.get(spec.name, spec.few))
+            for spec in common_edges(config, plain, 1)
+        )
 
     return edges
 

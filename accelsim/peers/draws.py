@@ -13,7 +13,7 @@ import numpy as np
 
 from accelsim.peers.case import PeerCase, Trial
 
-CASES = 6  # of each operator
+CASES = 8  # of each operator
 DISTINCT = 16  # values that every golden has at least
 Generator = np.random.Generator
 Maker = Callable[[Generator], Trial]

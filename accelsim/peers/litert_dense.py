@@ -35,8 +35,24 @@ def int8s(rng: Generator, *shape: int) -> I8:
 
 
 def scale(rng: Generator, low: float = 0.005, high: float = 0.2) -> float:
-    """A random float32 scale."""
-    return float(np.float32(np.exp(rng.uniform(np.log(low), np.log(high)))))
+    """A random float32 scale; half of them are powers of two, with which results end in halves."""
+    drawn = np.exp(rng.uniform(np.log(low), np.log(high)))
+    return power(drawn) if rng.integers(2) else float(np.float32(drawn))
+
+
+def power(value: float) -> float:
+    """The nearest power of two."""
+    return float(2.0 ** np.rint(np.log2(value)))
+
+
+def is_power(value: float) -> bool:
+    """Whether a scale is a power of two."""
+    return value == power(value)
+
+
+def like(value: float, *others: float) -> float:
+    """A scale near a value, a power of two where all others are."""
+    return power(value) if all(map(is_power, others)) else float(np.float32(value))
 
 
 def zero(rng: Generator) -> int:
@@ -82,7 +98,9 @@ def weights(rng: Generator, shape: tuple[int, ...], per_channel: bool) -> Weight
     """Weights within ±127, as TFLite demands."""
     values = rng.integers(-127, 128, shape).astype(np.int8)
     count = shape[0] if per_channel else 1
-    scales = tuple(scale(rng, 0.002, 0.02) for _ in range(count))
+    drawn = np.exp(rng.uniform(np.log(0.002), np.log(0.02), count))
+    powers = bool(rng.integers(2))
+    scales = tuple(power(one) if powers else float(np.float32(one)) for one in drawn)
     bias = rng.integers(-4000, 4000, shape[0]).astype(np.int32)
     return Weights(values, scales, bias)
 
@@ -90,7 +108,7 @@ def weights(rng: Generator, shape: tuple[int, ...], per_channel: bool) -> Weight
 def output_scale(source: float, w: Weights) -> float:
     """A scale with which outputs spread over int8 and saturate a little."""
     taps = float(np.sqrt(w.values[0].size))
-    return float(np.float32(source * float(np.mean(w.scales)) * 74 * 74 * taps / 60))
+    return like(source * float(np.mean(w.scales)) * 74 * 74 * taps / 60, source, *w.scales)
 
 
 def bias_tensor(source: float, w: Weights) -> TfliteTensor:
@@ -178,7 +196,7 @@ def depthwise_conv_2d(rng: Generator) -> Trial:
 
 
 def fully_connected(rng: Generator) -> Trial:
-    """One weight scale, or one a channel; single rounding."""
+    """One weight scale, or one a channel; single rounding, half away from zero."""
     rows, depth, out = (int(v) for v in rng.integers(1, 80, 3))
     source, zin, zout = scale(rng), zero(rng), zero(rng)
     w = weights(rng, (out, 1, 1, depth), per_channel=bool(rng.integers(2)))
@@ -195,9 +213,9 @@ def fully_connected(rng: Generator) -> Trial:
         version=5,
         fusedActivationFunction=fused,
     )
-    reals = rules.connected_multipliers(source, w.scales, to)
+    reals = rules.conv_multipliers(source, w.scales, to)
     reals = reals * (out // len(reals))
-    ends = rules.requantize("half_up", reals, zout, activation_limits(fused, to, zout))
+    ends = rules.requantize("half_away", reals, zout, activation_limits(fused, to, zout))
     op = convolution(w.values, w.bias, (zin, 0), ends, depth)
     x = int8s(rng, rows, depth)
     region, inputs = chain("litert", x.reshape(rows, 1, 1, depth), (op, (rows, 1, 1, out)))
@@ -252,7 +270,7 @@ def batch_matmul(rng: Generator) -> Trial:
     a = int8s(rng, n, h, rows, depth)
     b = int8s(rng, n, h, *((columns, depth) if turned else (depth, columns)))
     sa, sb, za, zb, zout = scale(rng), scale(rng), zero(rng), zero(rng), zero(rng)
-    to = float(np.float32(sa * sb * 74 * 74 * np.sqrt(depth) / 60))
+    to = like(sa * sb * 74 * 74 * np.sqrt(depth) / 60, sa, sb)
     shape = (n, h, rows, columns)
     model = tflite_model(
         "BATCH_MATMUL",
@@ -262,8 +280,7 @@ def batch_matmul(rng: Generator) -> Trial:
         version=2,
         adjY=turned,
     )
-    product = np.float32(sa) * np.float32(sb)
-    ends = rules.requantize("tflite", [float(product) / to], zout)
+    ends = rules.requantize("tflite", [rules.matmul_multiplier(sa, sb, to)], zout)
     return trial2(a, b, model, MatMul(za, zb, turned, ends), shape)
 
 

@@ -19,6 +19,7 @@ from accelsim.peers.draws import Generator, Maker
 from accelsim.peers.litert_dense import (
     activation_limits,
     int8s,
+    like,
     scale,
     trial,
     trial2,
@@ -44,7 +45,7 @@ def arithmetic(rng: Generator, operator: str) -> Trial:
     """ADD, SUB or MUL of three scales."""
     a, b, shape = operands(rng)
     (sa, za), (sb, zb), zout = (scale(rng), zero(rng)), (scale(rng), zero(rng)), zero(rng)
-    to = scale(rng) if operator != "MUL" else float(np.float32(sa * sb * 100 * rng.uniform(0.5, 2)))
+    to = scale(rng) if operator != "MUL" else like(sa * sb * 100 * rng.uniform(0.5, 2), sa, sb)
     fused = int(rng.integers(4))
     model = tflite_model(
         operator,
@@ -156,9 +157,10 @@ def leaky_relu(rng: Generator) -> Trial:
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """x · Φ(x) in float32."""
-    error = np.array([math.erf(float(v)) for v in x * np.float32(math.sqrt(0.5))], np.float32)
-    return np.float32(0.5) * x * (np.float32(1) + error)
+    """x · Φ(x), Φ as half of erfc(-x/√2), each in float32."""
+    turned = x * np.float32(-math.sqrt(0.5))
+    double = np.array([math.erfc(float(v)) for v in turned], np.float32)
+    return np.float32(0.5) * x * double
 
 
 def logistic(x: np.ndarray) -> np.ndarray:

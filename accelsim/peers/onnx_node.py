@@ -10,7 +10,7 @@ only rename axes (Reshape, Squeeze, …) never reach the NPU and are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,15 @@ REAL = (
 
 def discover(suite: str, _folder: Path) -> Iterator[PeerCase]:
     """Every test of one node whose operator is known here, by name."""
+    for test in _tests():
+        yield PeerCase(suite, test.name.removeprefix("test_"), partial(_load, test))
+
+
+@cache
+def _tests() -> tuple[Any, ...]:
+    """By name; ONNX builds all that it has, which takes seconds."""
     tests = {test.name: test for test in collect_testcases() if _wanted(test)}
-    for name, test in sorted(tests.items()):
-        yield PeerCase(suite, name.removeprefix("test_"), partial(_load, test))
+    return tuple(tests[name] for name in sorted(tests))
 
 
 def _wanted(test: Any) -> bool:

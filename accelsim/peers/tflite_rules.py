@@ -42,16 +42,17 @@ def requantize(mode: str, reals: Sequence[float], zero: int, limits: Pair = INT8
 
 
 def conv_multipliers(source: float, weights: Sequence[float], output: float) -> list[float]:
-    """Of a convolution: the quotient in double precision."""
+    """Of convolutions and fully connected layers: the quotient in double precision.
+
+    FULLY_CONNECTED multiplies by it as it is, the NPU by its first 31 bits: the same but where a
+    product lies within 2^-24 of a half, which accumulators below 2^23 hardly reach.
+    """
     return [single(source) * single(weight) / single(output) for weight in weights]
 
 
-def connected_multipliers(source: float, weights: Sequence[float], output: float) -> list[float]:
-    """Of a fully connected layer: with one weight scale, its product is rounded to float32."""
-    if len(weights) > 1:
-        return conv_multipliers(source, weights, output)
-    product = np.float32(source) * np.float32(weights[0])
-    return [float(product) / single(output)]
+def matmul_multiplier(a: float, b: float, output: float) -> float:
+    """Of BATCH_MATMUL: the product in float32, the quotient in double precision."""
+    return float(np.float32(a) * np.float32(b)) / single(output)
 
 
 def single(real: float) -> float:

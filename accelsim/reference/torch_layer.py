@@ -14,6 +14,7 @@ import torch
 
 from accelsim.artifacts import I8
 from accelsim.errors import ModelError
+from accelsim.quantize.layouts import from_nhwc, to_nhwc
 from accelsim.reference.network import Network, QuantizedTensor, ReferenceLayer
 from accelsim.reference.operators import HOST, TorchKernel, family
 from accelsim.reference.site import site_of
@@ -43,16 +44,13 @@ def run_kernel(
     stored = np.asarray(result.int_repr().numpy()).astype(np.int16) - SHIFT
     low, high = _limits(layer.limits, output)
     clamped = np.clip(stored, low, high).astype(np.int8).reshape(output.shape)
-    moved = clamped.transpose(0, 2, 3, 1) if clamped.ndim == 4 else clamped
-    return np.ascontiguousarray(moved.reshape(output.layout))
+    return to_nhwc(clamped, output.axis)
 
 
 def _operand(value: I8, tensor: QuantizedTensor, shape: tuple[int, ...]) -> Any:
     """int8 (n, h, w, c) → a quint8 tensor in the shape in which the core operator sees it."""
-    stored = (value.astype(np.int16) + SHIFT).astype(np.uint8)
-    if len(tensor.shape) == 4:
-        stored = stored.transpose(0, 3, 1, 2)
-    stored = np.ascontiguousarray(stored.reshape(tensor.shape).reshape(shape))
+    stored = from_nhwc((value.astype(np.int16) + SHIFT).astype(np.uint8), tensor.shape, tensor.axis)
+    stored = stored.reshape(shape)
     return quantized_tensor(stored, tensor.scale, tensor.zero_point + SHIFT)
 
 

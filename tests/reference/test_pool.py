@@ -175,13 +175,73 @@ def test_change_of_scale_rounds_half_to_even() -> None:
     ("operator", "named"),
     [
         (pool(op.nn.max_pool2d, (2, 2), (1, 1), (1, 1), dilation=[2, 2]), "max_pool2d"),
-        (pool(op.nn.avg_pool2d, (2, 2), (1, 1), (1, 1), count_include_pad=False), "avg_pool2d"),
-        (pool(op.nn.avg_pool2d, (2, 2), (2, 2), (0, 0), ceil_mode=True), "avg_pool2d"),
+        (
+            pool(op.nn.avg_pool2d, (2, 2), (2, 2), (0, 0), ceil_mode=True, count_include_pad=True),
+            "avg_pool2d",
+        ),
+        (
+            lambda module, v: module.emit(op.nn.adaptive_avg_pool2d(v, [2, 2])),
+            "adaptive_avg_pool2d",
+        ),
     ],
 )
 def test_pooling_without_an_exact_definition_is_the_hosts(operator: Any, named: str) -> None:
     run = layer("pool", [Input((1, 2, 5, 5), 0.1, 3)], operator, 0.1, 3)
     assert (run.layers[0].kind, run.layers[0].op) == ("host", named)
+
+
+COUNTED = [  # kernel, stride, padding, ceil_mode
+    ((2, 2), (1, 1), (1, 1), False),
+    ((3, 2), (2, 3), (1, 0), True),
+    ((2, 2), (2, 2), (0, 0), True),
+]
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding", "ceil"), COUNTED)
+def test_average_of_what_is_inside_equals_pytorch_floats(
+    kernel: Any, stride: Any, padding: Any, ceil: bool, seed: int
+) -> None:
+    shape, zero = (2, 3, 7, 8), 77
+    x = stored(np.random.default_rng(seed), shape)
+    more = {"count_include_pad": False, "ceil_mode": ceil}
+    operator = pool(op.nn.avg_pool2d, kernel, stride, padding, **more)
+    run = layer("pool", [Input(shape, np.float32(0.1), zero)], operator, np.float32(0.0731), 100)
+    reals = torch.from_numpy(x.astype(np.float64) - zero) * float(np.float32(0.1))
+    means = functional.avg_pool2d(reals, kernel, stride, padding, **more).numpy()
+    steps = np.clip(np.rint(means / float(np.float32(0.0731))) + 100, 0, 255).astype(np.uint8)
+    assert run.layers[0].kind == "integer"
+    np.testing.assert_array_equal(run.run_layer("pool", (qnnpack.nhwc(x),)), qnnpack.nhwc(steps))
+
+
+REDUCTIONS = [  # operator, axes, its NumPy function
+    (op.mean, [2], np.mean),
+    (op.mean, [3], np.mean),
+    (op.sum, [2, 3], np.sum),
+    (op.max, [2, 3], np.max),
+]
+
+
+@pytest.mark.parametrize(("operator", "axes", "function"), REDUCTIONS)
+def test_reductions_over_height_and_width_equal_numpy(
+    operator: Any, axes: list[int], function: Any, seed: int
+) -> None:
+    shape, scale, zero = (2, 3, 5, 6), np.float32(0.1), 77
+    x = stored(np.random.default_rng(seed), shape)
+    largest = operator is op.max
+    to, zero_to = (scale, zero) if largest else (np.float32(0.1731), 100)
+    run = layer(
+        "reduced",
+        [Input(shape, scale, zero)],
+        lambda module, v: module.emit(operator(v, axes, keepdims=True)),
+        to,
+        zero_to,
+    )
+    reals = (x.astype(np.float64) - zero) * float(scale)
+    means = function(reals, axis=tuple(axes), keepdims=True)
+    steps = np.clip(np.rint(means / float(to)) + zero_to, 0, 255).astype(np.uint8)
+    assert run.layers[0].kind == "integer"
+    actual = run.run_layer("reduced", (qnnpack.nhwc(x),))
+    np.testing.assert_array_equal(actual, qnnpack.nhwc(steps))
 
 
 OVERHANG = [  # kernel, stride, padding, extents: over no, one or both edges; torch drops a window

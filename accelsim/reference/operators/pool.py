@@ -1,5 +1,6 @@
-"""Maximum and mean over windows: `relax.nn.max_pool2d`, `avg_pool2d`, `adaptive_avg_pool2d`, and
-`relax.mean` over height and width.
+"""Maximum, mean and sum over windows: `relax.nn.max_pool1d`, `max_pool2d`, `avg_pool1d`,
+`avg_pool2d`, `adaptive_avg_pool1d`, `adaptive_avg_pool2d`, and `relax.mean`, `sum` and `max` over
+height and width.
 
 What comes in: an island, or a layer's site. What goes out: its claim, kernel and PyTorch golden.
 It must not know other families.
@@ -13,104 +14,146 @@ from typing import Any
 
 import numpy as np
 import torch
-from tvm import relax
+from tvm import relax, te
 
+from accelsim.quantize.layouts import nhwc_order, nhwc_shape
 from accelsim.reference.derive import checked, ends_of
 from accelsim.reference.flow import Claim, Island, Node, Source
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
-from accelsim.reference.multipliers import mean_scaling
-from accelsim.reference.network import Padding, Pair, Shape
+from accelsim.reference.multipliers import mean_scaling, product_scaling
+from accelsim.reference.network import Padding, Pair, QuantizedTensor, Shape
 from accelsim.reference.operators import Operator, TorchKernel
-from accelsim.reference.rescale import clamp_values
-from accelsim.reference.scaling import divided
+from accelsim.reference.scaling import MODES, Scaling, divided
 from accelsim.reference.site import Site, same_levels
 
 op = relax.op
+_LETTERS = {(2, 1): "nc", (3, 1): "ncw", (3, 2): "nwc", (4, 1): "nchw", (4, 3): "nhwc"}
+_REDUCTIONS = {"relax.mean": "mean", "relax.sum": "sum", "relax.max": "max"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Maximum, mean over the full window with padding as real zero, or average of what is inside.
+    """Maximum, sum, mean or average over windows of the input as (n, c, h, w).
 
-    Where the last windows hang over the edge (ceil mode), `overhang` rows and columns below and to
-    the right are part of `padding`. An average divides the sum of stored integers by the number of
-    elements inside the input, ties away from zero, as TFLite's AVERAGE_POOL does.
+    A mean counts padding as real zero; with `inside` it is divided by the number of elements
+    inside the input. An average divides the sum of stored integers by that number, ties away from
+    zero, as TFLite's AVERAGE_POOL does. Where the last windows hang over the edge (ceil mode),
+    `overhang` rows and columns below and to the right are part of `padding`.
     """
 
-    kind: str  # "max", "mean" or "average"
+    kind: str
     kernel: Pair
     stride: Pair
-    padding: Padding
+    padding: Padding = (0, 0, 0, 0)
     overhang: Pair = (0, 0)
+    inside: bool = False
 
 
 def recognise(island: Island) -> Claim | None:
-    """One pooling operator on a source."""
+    """One pooling operator on a source, whose result lies as its windows do."""
     node = island.ending.value
     if not isinstance(node, Node) or node.operator not in _READERS:
         return None
     source = node.operands[0]
-    if not isinstance(source, Source) or len(source.shape) != 4:
+    if not isinstance(source, Source) or source.shape != source.tensor.shape:
         return None
-    core = _READERS[node.operator](node, source.shape)
+    core = _READERS[node.operator](node, source.tensor)
     core = core and _exact(core, node, same_levels(source.tensor, island.output), island.rounding)
     if core is None:
         return None
-    shape = node.shape if len(node.shape) == 4 else (*node.shape, 1, 1)
+    n, _, _, c = source.tensor.layout
+    rows, columns = _outputs(core, source.tensor)
+    if island.output.layout != (n, rows, columns, c):
+        return None
     name = "max_pool2d" if core.kind == "max" else "avg_pool2d"
-    return Claim(name, core, (source,), shape, island.ending.limits)
+    return Claim(name, core, (source,), island.output.shape, island.ending.limits)
 
 
 def _exact(core: Pool, node: Node, same: bool, rounding: str) -> Pool | None:
     """The pool as the rounding defines it, or None where it does not."""
     if core.kind == "max":
         return core if same else None
+    if node.operator in _REDUCTIONS:
+        return core
     included = not any(core.padding) or bool(node.attrs.count_include_pad)
-    if rounding == "tflite" and node.operator != "relax.mean":
+    if rounding == "tflite":
         counted = not any(core.padding) or not included
         return replace(core, kind="average") if same and counted else None
-    # Of a mean, windows that hang over the edge and counts that vary are not defined.
-    return core if included and not any(core.overhang) else None
+    # Frameworks differ in whether a window's part beyond the padding counts.
+    return replace(core, inside=not included) if not included or not any(core.overhang) else None
 
 
-def _windows(node: Node, source: Shape) -> Pool | None:
-    attrs, output = node.attrs, node.shape
-    kind = "max" if node.operator.endswith("max_pool2d") else "mean"
-    top, left, bottom, right = (int(value) for value in attrs.padding)
-    kernel, stride, dilation = (_pair(v) for v in (attrs.pool_size, attrs.strides, attrs.dilation))
-    padded = (source[2] + top + bottom, source[3] + left + right)
-    if str(attrs.layout) != "NCHW" or dilation != (1, 1):
-        return None
-    below, behind = (
-        max(0, (output[2 + i] - 1) * stride[i] + kernel[i] - padded[i]) for i in (0, 1)
+def _letters(tensor: QuantizedTensor) -> str:
+    return _LETTERS.get((len(tensor.shape), tensor.axis), "")
+
+
+def _outputs(core: Pool, tensor: QuantizedTensor) -> Pair:
+    """Windows along height and width."""
+    _, height, width, _ = tensor.layout
+    rows, columns = (
+        (size + core.padding[i] + core.padding[2 + i] - core.kernel[i]) // core.stride[i] + 1
+        for i, size in enumerate((height, width))
     )
-    return Pool(kind, kernel, stride, (top, left, bottom + below, right + behind), (below, behind))
+    return rows, columns
 
 
-def _adaptive(node: Node, source: Shape) -> Pool | None:
-    output = node.shape
-    if str(node.attrs.layout) != "NCHW" or source[2] % output[2] or source[3] % output[3]:
+def _windows(node: Node, tensor: QuantizedTensor) -> Pool | None:
+    attrs = node.attrs
+    if str(attrs.layout).lower() != _letters(tensor) or any(int(d) != 1 for d in attrs.dilation):
         return None
-    kernel = (source[2] // output[2], source[3] // output[3])
-    return Pool("mean", kernel, kernel, (0, 0, 0, 0))
+    kernel, stride = _pair(attrs.pool_size, 1), _pair(attrs.strides, 1)
+    numbers = [int(value) for value in attrs.padding]
+    before, after = (
+        _pair(half, 0) for half in (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
+    )
+    outputs, sizes = _pair(node.shape[2:], 1), tensor.layout[1:3]
+    below, behind = (
+        max(0, (outputs[i] - 1) * stride[i] + kernel[i] - sizes[i] - before[i] - after[i])
+        for i in (0, 1)
+    )
+    padding = (*before, after[0] + below, after[1] + behind)
+    kind = "max" if "max_pool" in node.operator else "mean"
+    return Pool(kind, kernel, stride, padding, (below, behind))
 
 
-def _mean(node: Node, source: Shape) -> Pool | None:
-    if {int(axis) % 4 for axis in node.attrs.axis or range(4)} != {2, 3}:
+def _adaptive(node: Node, tensor: QuantizedTensor) -> Pool | None:
+    outputs, sizes = _pair(node.shape[2:], 1), tensor.layout[1:3]
+    if str(node.attrs.layout).lower() != _letters(tensor):
         return None
-    return Pool("mean", (source[2], source[3]), (1, 1), (0, 0, 0, 0))
+    if sizes[0] % outputs[0] or sizes[1] % outputs[1]:
+        return None
+    kernel = (sizes[0] // outputs[0], sizes[1] // outputs[1])
+    return Pool("mean", kernel, kernel)
 
 
-def _pair(values: Any) -> Pair:
-    first, second = (int(value) for value in values)
-    return (first, second)
+def _reduction(node: Node, tensor: QuantizedTensor) -> Pool | None:
+    letters, rank = _letters(tensor), len(tensor.shape)
+    axes = range(rank) if node.attrs.axis is None else (int(a) % rank for a in node.attrs.axis)
+    reduced = {letters[axis] for axis in axes} if letters else set()
+    if not reduced or not reduced <= {"h", "w"}:
+        return None
+    _, height, width, _ = tensor.layout
+    kernel = (height if "h" in reduced else 1, width if "w" in reduced else 1)
+    return Pool(_REDUCTIONS[node.operator], kernel, kernel)
 
 
-_READERS: Mapping[str, Callable[[Node, Shape], Pool | None]] = {
+def _pair(values: Any, missing: int) -> Pair:
+    """One or two numbers as those of height and width."""
+    numbers = [int(value) for value in values]
+    first, second = (missing, *numbers) if len(numbers) == 1 else numbers
+    return first, second
+
+
+_READERS: Mapping[str, Callable[[Node, QuantizedTensor], Pool | None]] = {
+    "relax.nn.max_pool1d": _windows,
     "relax.nn.max_pool2d": _windows,
+    "relax.nn.avg_pool1d": _windows,
     "relax.nn.avg_pool2d": _windows,
+    "relax.nn.adaptive_avg_pool1d": _adaptive,
     "relax.nn.adaptive_avg_pool2d": _adaptive,
-    "relax.mean": _mean,
+    "relax.mean": _reduction,
+    "relax.sum": _reduction,
+    "relax.max": _reduction,
 }
 
 
@@ -121,56 +164,59 @@ class Geometry:
     kernel: Pair
     stride: Pair
     padding: Padding
+    outputs: Pair
     mode: str = ""
 
 
 def kernel(site: Site) -> Kernel:
     """A maximum in the input's levels, or the sum over a window, requantized."""
     core: Pool = site.layer.core
+    outputs = _outputs(core, site.inputs[0])
+    geometry = Geometry(core.kernel, core.stride, core.padding, outputs)
     if core.kind == "max":
-        geometry = Geometry(core.kernel, core.stride, core.padding)
-        return Kernel(_emit_max, clamp_values(site), geometry)
-    if core.kind == "average":
-        return _average_kernel(site, core)
-    count = core.kernel[0] * core.kernel[1]
-    scales = (site.inputs[0].scale, site.output.scale)
-    scaling = checked(site, mean_scaling(site.rounding, *scales, count))
+        limits = {name: ends_of(site)[name].astype(np.int8) for name in ("low", "high")}
+        return Kernel(_emit_max, limits, geometry)
     values: dict[str, np.ndarray] = {
         "input_zero_point": np.array(site.inputs[0].zero_point, np.int16),
         "ones": np.ones((1, 1, *core.kernel), np.int16),
-        "bias": np.zeros(1, np.int32),
-        **scaling.values(),
         **ends_of(site),
     }
-    return Kernel(
-        _emit_mean, values, Geometry(core.kernel, core.stride, core.padding, scaling.mode)
-    )
+    if core.kind == "average":  # of stored integers, whose zero point does not count
+        offset = site.inputs[0].offset
+        values["input_zero_point"] = np.array(-offset, np.int16)
+        values["zero_point"] = np.array(-offset, np.int32)
+        return Kernel(_emit_average, {**values, "counts": _counts(site, core)}, geometry)
+    scaling = checked(site, _scaling(site, core))
+    return Kernel(_emit_sum, {**values, **scaling.values()}, replace(geometry, mode=scaling.mode))
 
 
-def _average_kernel(site: Site, core: Pool) -> Kernel:
-    """Of stored integers, whose zero point does not count."""
-    offset = site.inputs[0].offset
-    rows, columns = (
-        _inside(
-            site.layer.core_shapes[0][2 + axis], site.layer.core_output_shape[2 + axis], core, axis
-        )
-        for axis in (0, 1)
-    )
-    values: dict[str, np.ndarray] = {
-        "input_zero_point": np.array(-offset, np.int16),
-        "ones": np.ones((1, 1, *core.kernel), np.int16),
-        "counts": np.outer(rows, columns).astype(np.int32),
-        **ends_of(site),
-        "zero_point": np.array(-offset, np.int32),
+def _scaling(site: Site, core: Pool) -> Scaling:
+    """One for all windows, or of shape (rows, columns) where the number inside counts."""
+    source, output = site.inputs[0].scale, site.output.scale
+    if core.kind == "sum":
+        return product_scaling(site.rounding, source, np.ones(1, np.float32), output)
+    full = core.kernel[0] * core.kernel[1]
+    if not core.inside:
+        return mean_scaling(site.rounding, source, output, full)
+    counts = _counts(site, core)
+    found = {
+        number: mean_scaling(site.rounding, source, output, number)
+        for number in set(counts.flatten().tolist())
     }
-    return Kernel(_emit_average, values, Geometry(core.kernel, core.stride, core.padding))
+    multipliers = [found[number].multiplier[0] for number in counts.flatten().tolist()]
+    return Scaling("fp32", np.array(multipliers, np.float32).reshape(counts.shape))
 
 
-def _inside(extent: int, windows: int, core: Pool, axis: int) -> np.ndarray:
-    """Elements of an axis that each of its windows covers."""
-    starts = np.arange(windows) * core.stride[axis] - core.padding[axis]
-    ends = np.minimum(starts + core.kernel[axis], extent)
-    return np.asarray(ends - np.maximum(starts, 0))
+def _counts(site: Site, core: Pool) -> np.ndarray:
+    """Elements inside the input under each window, (rows, columns) int32, at least 1."""
+    covered = []
+    for axis, windows in enumerate(_outputs(core, site.inputs[0])):
+        extent = site.inputs[0].layout[1 + axis]
+        starts = np.arange(windows) * core.stride[axis] - core.padding[axis]
+        ends = np.minimum(starts + core.kernel[axis], extent)
+        covered.append(np.maximum(ends - np.maximum(starts, 0), 0))
+    rows, columns = covered
+    return np.asarray(np.maximum(np.outer(rows, columns), 1), np.int32)
 
 
 def _emit_average(emit: Emitter, x: list[Any], p: Values) -> Any:
@@ -179,48 +225,93 @@ def _emit_average(emit: Emitter, x: list[Any], p: Values) -> Any:
         return finished(divided(total[i], counts[i[2], i[3]]), zero_point, low, high)
 
     ends = (p[name] for name in ("counts", "zero_point", "low", "high"))
-    return emit.compute(emit.shapes.core_output, body, _summed(emit, x, p), *ends)
+    return _logical(emit, emit.compute(_view(emit, True), body, _summed(emit, x, p), *ends))
 
 
-def _emit_mean(emit: Emitter, x: list[Any], p: Values) -> Any:
-    return emit.requantized(_summed(emit, x, p), p, emit.geometry.mode)
+def _emit_sum(emit: Emitter, x: list[Any], p: Values) -> Any:
+    mode = emit.geometry.mode
+
+    def body(t: Any, i: Any) -> Any:
+        total, zero_point, low, high, *scaling = t
+
+        def of_window(one: Any) -> Any:
+            return one[i[2], i[3]] if len(one.shape) == 2 else one[0]
+
+        scaled = MODES[mode](total[i], *map(of_window, scaling))
+        return finished(scaled, zero_point, low, high)
+
+    names = ("zero_point", "low", "high", *Scaling.names(mode))
+    ends = (p[name] for name in names)
+    return _logical(emit, emit.compute(_view(emit, True), body, _summed(emit, x, p), *ends))
 
 
 def _summed(emit: Emitter, x: list[Any], p: Values) -> Any:
     """Sum over the window as a convolution with ones: padding adds nothing."""
-    n, c, h, w = emit.shapes.core[0]
+    n, c, h, w = _view(emit, False)
     geometry: Geometry = emit.geometry
-    folded = emit(op.reshape(emit.centred(x[0], p["input_zero_point"]), (n * c, 1, h, w)))
+    centred = emit.compute(
+        (n, c, h, w),
+        lambda t, i: t[0][i[0], i[2], i[3], i[1]].astype("int16") - t[1][()],
+        x[0],
+        p["input_zero_point"],
+    )
     total = emit(
         op.nn.conv2d(
-            folded,
+            emit(op.reshape(centred, (n * c, 1, h, w))),
             p["ones"],
             strides=list(geometry.stride),
             padding=list(geometry.padding),
             out_dtype="int32",
         )
     )
-    return emit(op.reshape(total, emit.shapes.core_output))
+    return emit(op.reshape(total, _view(emit, True)))
 
 
 def _emit_max(emit: Emitter, x: list[Any], p: Values) -> Any:
     geometry: Geometry = emit.geometry
-    largest = op.nn.max_pool2d(
-        emit.load(x[0]),
-        pool_size=list(geometry.kernel),
-        strides=list(geometry.stride),
-        padding=list(geometry.padding),
+    largest = emit(
+        op.nn.max_pool2d(
+            emit(op.permute_dims(x[0], [0, 3, 1, 2])),
+            pool_size=list(geometry.kernel),
+            strides=list(geometry.stride),
+            padding=list(geometry.padding),
+        )
     )
-    return emit.clamped(emit(largest), p)
+    limited = emit.compute(
+        _view(emit, True),
+        lambda t, i: te.min(te.max(t[0][i], t[1][()]), t[2][()]).astype("int8"),
+        largest,
+        p["low"],
+        p["high"],
+    )
+    return _logical(emit, limited)
+
+
+def _view(emit: Emitter, of_output: bool) -> Shape:
+    """(n, c, h, w) of the input or the output."""
+    n, h, w, c = emit.shapes.inputs[0]
+    rows, columns = emit.geometry.outputs if of_output else (h, w)
+    return (n, c, rows, columns)
+
+
+def _logical(emit: Emitter, value: Any) -> Any:
+    """(n, c, h, w) in the model's own shape of the output."""
+    shape, axis = emit.shapes.output, emit.shapes.axis
+    order = nhwc_order(len(shape), axis)
+    turned = emit(op.permute_dims(value, [0, 2, 3, 1]))
+    assert tuple(int(extent) for extent in turned.ty.shape) == nhwc_shape(shape, axis)
+    stored = emit(op.reshape(turned, [shape[index] for index in order]))
+    return emit(op.permute_dims(stored, [order.index(i) for i in range(len(order))]))
 
 
 def _torch_covers(site: Site) -> bool:
-    """PyTorch pads alike on both sides, and keeps the levels."""
+    """PyTorch pads alike on both sides, keeps the levels, and divides by the whole window."""
     core: Pool = site.layer.core
     top, left, bottom, right = core.padding
     even = (top, left) == (bottom - core.overhang[0], right - core.overhang[1])
-    known = core.kind == "max" or site.rounding in ("fp32", "qnnpack")
-    return even and known and site.same_levels
+    mean = core.kind == "mean" and not core.inside and site.rounding in ("fp32", "qnnpack")
+    known = mean or (core.kind == "max" and core.kernel != (1, 1))
+    return even and known and site.same_levels and site.inputs[0].axis == 1
 
 
 def _torch_run(site: Site, operands: list[Any]) -> Any:
@@ -228,7 +319,14 @@ def _torch_run(site: Site, operands: list[Any]) -> Any:
     functions = torch.nn.functional
     pool: Any = functions.max_pool2d if core.kind == "max" else functions.avg_pool2d
     ceil = any(core.overhang)
-    return pool(operands[0], core.kernel, core.stride, core.padding[:2], ceil_mode=ceil)
+    value = operands[0].unsqueeze(2) if operands[0].dim() == 3 else operands[0]
+    return pool(value, core.kernel, core.stride, core.padding[:2], ceil_mode=ceil)
 
 
-OPERATOR = Operator("pool", recognise, kernel, TorchKernel(_torch_covers, _torch_run))
+OPERATOR = Operator(
+    "pool",
+    recognise,
+    kernel,
+    TorchKernel(_torch_covers, _torch_run),
+    tensor_ranks=frozenset({2, 3, 4}),
+)

@@ -138,13 +138,16 @@ def destination(rng: np.random.Generator, v: Values) -> Values:
 
 
 def ending(rng: np.random.Generator, rows: int) -> Values:
-    """Where `rows` parameter rows a block lie, zero point and limits."""
+    """Where `rows` parameter rows a block lie, zero point and limits, a tenth of them crossed."""
+    low, high = sorted(int(limit) for limit in rng.integers(-128, 128, 2))
+    kind = rng.random()
+    limits = (-128, 127) if kind < 0.4 else (low, high) if kind < 0.9 else (high, low)
     return {
         "par_base": int(rng.integers(0, 3)),
         "par_stride": int(rng.choice([0, rows, rows + 1])),
         "zero_point": int(rng.integers(-128, 128)),
-        "clamp_min": int(rng.integers(-128, 128)),
-        "clamp_max": int(rng.integers(-128, 128)),
+        "clamp_min": limits[0],
+        "clamp_max": limits[1],
     }
 
 

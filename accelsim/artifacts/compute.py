@@ -71,7 +71,8 @@ class MatMul:
     """Σ_k (a - za)(b - zb) of two activations, requantized with one multiplier.
 
     a is (n, h, rows, k), b is (n, h, k, columns), or (n, h, columns, k) with `transpose_b`; n and h
-    are batches, and may be 1 in b.
+    are batches, and may be 1 in b. Of tensors with two axes, (rows, 1, 1, k), n counts rows; b may
+    have two axes where a has more.
     """
 
     a_zero_point: int
@@ -209,16 +210,18 @@ class LayerNorm:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Elements of one input and where they go: out[place] = requantized in[take], axis by axis.
+    """Elements of one input and where they go: out[place] = changed(in[take]), axis by axis.
 
-    `take` and `place` have one index array for each of n, h, w, c, of equal lengths by axis.
+    `take` and `place` have one index array for each of n, h, w, c, of equal lengths by axis. A
+    value is copied, or requantized, or looked up: table[x + 128].
     """
 
     input: int
     take: tuple[I32, I32, I32, I32]
     place: tuple[I32, I32, I32, I32]
     input_zero_point: int = 0
-    requantize: Requantize | None = None  # one multiplier; None copies
+    requantize: Requantize | None = None  # one multiplier
+    table: I8 | None = None  # (256,), in place of a requantization
 
 
 @dataclass(frozen=True, slots=True)

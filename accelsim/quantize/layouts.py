@@ -54,6 +54,9 @@ def variable_axes(function: Any) -> dict[Any, int]:
     values = dict(_calls(function))
     for variable, call in values.items():
         _join(classes, variable, call)
+        if _operator(call) == "relax.matmul":
+            for operand in _tensors(call):
+                _ask_before(classes, values, operand)
     for parameter in function.params:
         classes.settle(parameter, None)
     for variable, call in values.items():
@@ -153,11 +156,25 @@ def _join(classes: _Classes, variable: Any, call: Any) -> None:
             classes.join(variable, tensor)
 
 
+def _ask_before(classes: _Classes, values: dict[Any, Any], operand: Any) -> None:
+    """Where a product's operand is a tensor with its last two axes exchanged, ask for its last."""
+    call: Any = values.get(operand)
+    while _operator(call) in ("relax.dequantize", "relax.quantize"):
+        operand = next(_tensors(call), None)
+        call = values.get(operand)
+    if _operator(call) == "relax.permute_dims":
+        rank, axes = _rank(operand), call.attrs.axes
+        order = [int(axis) % rank for axis in axes] if axes else list(range(rank))[::-1]
+        if order == [*range(rank - 2), rank - 1, rank - 2]:
+            classes.ask(next(_tensors(call)), -1)
+
+
 def _followed(classes: _Classes, variable: Any, call: Any) -> int | None:
     """The axis that a reshaped, transposed or reduced tensor takes from its source, if any."""
     operator, rank = _operator(call), _rank(variable)
     inputs = list(_tensors(call))
-    if operator not in _APART or not inputs or not rank:
+    # Beyond four axes there is no layout to follow.
+    if operator not in _APART or not inputs or not rank or _rank(inputs[0]) > 4:
         return None
     source = inputs[0]
     axis, shape, before = classes.axis(source), _shape(variable), _shape(source)

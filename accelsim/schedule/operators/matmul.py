@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -25,6 +26,10 @@ def schedule_matmul(
     assert isinstance(matmul, MatMul)
     lanes = builder.config.lanes
     a, b, target = (tensor_view(tensors[n], lanes) for n in (*layer.inputs[:2], layer.output))
+    if b.shape[1:] == (1, 1) and not _fits(matmul, a, b, target):
+        b = _matrix(b)
+        if a.shape[1:] == (1, 1):
+            a, target = _matrix(a), _matrix(target)
     _check(layer.name, matmul, a, b, target)
     check_strides(layer.name, b)
     if not is_shared(matmul.requantize):
@@ -63,12 +68,23 @@ def _one(view: View, at: tuple[int, int, int]) -> View:
     return view.every(at, (1, 1, 1), (1, 1, view.shape[2]))
 
 
-def _check(name: str, matmul: MatMul, a: View, b: View, target: View) -> None:
-    """Raise ModelError where the shapes are not those of a product."""
+def _matrix(view: View) -> View:
+    """A tensor of two axes: its images are the rows of one matrix."""
+    return replace(view, shape=(1, 1, view.shape[0]), strides=(0, 0, view.strides[0]))
+
+
+def _fits(matmul: MatMul, a: View, b: View, target: View) -> bool:
+    """Whether the shapes are those of a product."""
     rows, columns = b.shape[2], b.channels
     inner, outer = (columns, rows) if matmul.transpose_b else (rows, columns)
     batches = all(size in (1, full) for size, full in zip(b.shape[:2], a.shape[:2], strict=True))
-    if (inner, outer) != (a.channels, target.channels) or not batches or a.shape != target.shape:
+    same = (inner, outer) == (a.channels, target.channels)
+    return same and batches and a.shape == target.shape
+
+
+def _check(name: str, matmul: MatMul, a: View, b: View, target: View) -> None:
+    """Raise ModelError where the shapes are not those of a product."""
+    if not _fits(matmul, a, b, target):
         raise ModelError(
             f"layer {name}: {(*a.shape, a.channels)} by {(*b.shape, b.channels)} is no product of "
             f"shape {(*target.shape, target.channels)}"

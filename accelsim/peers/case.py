@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
-from accelsim.artifacts import I8, Layer, LayerOp, Region, Shape4, Tensor
+from accelsim.artifacts import I8, Backend, Layer, LayerOp, Region, Shape4, Tensor
 from accelsim.errors import AccelsimError
+from accelsim.spec.config import Config
 
 
 class OutOfScopeError(AccelsimError):
@@ -40,12 +42,20 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkTrial:
+    """A model file that was read: its outputs on a backend must be those of the peer."""
+
+    outputs: Callable[[Config, Backend], NDArray[Any]]
+    expected: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class PeerCase:
     """One case of a suite. `load` raises AccelsimError where the case cannot be run."""
 
     suite: str
     name: str
-    load: Callable[[], Trial] = field(compare=False)
+    load: Callable[[], Trial | NetworkTrial] = field(compare=False)
 
 
 def chain(name: str, source: I8, *ops: tuple[LayerOp, Shape4]) -> tuple[Region, dict[str, I8]]:
@@ -81,11 +91,9 @@ def symbol(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name)
 
 
-def shape4(values: I8) -> Shape4:
+def shape4(values: NDArray[Any]) -> Shape4:
     """Shape of an (n, h, w, c) array. Raises UnreadableError for another rank."""
-    if values.ndim != 4 or values.dtype != np.int8:
-        raise UnreadableError(
-            f"an activation is {values.dtype} of rank {values.ndim}, expected int8 (n, h, w, c)"
-        )
+    if values.ndim != 4:
+        raise UnreadableError(f"an activation has {values.ndim} axes, expected (n, h, w, c)")
     n, h, w, c = values.shape
     return (n, h, w, c)

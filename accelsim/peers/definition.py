@@ -196,5 +196,7 @@ def _assemble(inputs: Sequence[I8], op: Assemble, shape: Shape) -> I8:
         part = inputs[piece.input][np.ix_(*piece.take)]
         if piece.requantize is not None:
             part = requantize(part.astype(np.int64) - piece.input_zero_point, piece.requantize)
+        elif piece.table is not None:
+            part = piece.table[part.astype(np.int64) + 128]
         result[np.ix_(*piece.place)] = part
     return result

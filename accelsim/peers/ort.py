@@ -10,6 +10,7 @@ has no instruction for them; int8 weights stay within ±63 here, so that no proc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from accelsim.artifacts import (
     LayerOp,
     Lookup,
     MatMul,
-    Piece,
     Pool2d,
     Region,
     Requantize,
@@ -43,7 +43,7 @@ from accelsim.peers.onnx_model import (
     stored,
     stored_zero,
 )
-from accelsim.peers.shapes import convolution
+from accelsim.peers.shapes import convolution, piece
 
 MICROSOFT = "com.microsoft"
 F32 = np.float32
@@ -372,39 +372,34 @@ def pointwise(rng: Generator, operator: str) -> Trial:
 
 
 def concat(rng: Generator) -> Trial:
-    """QLinearConcat: each input changes scale by a table, then all are put side by side."""
+    """QLinearConcat: each input changes scale by a table, and all are put side by side."""
     draw = Draw(rng)
     axis, count = draw.integer(0, 3), draw.integer(2, 4)
     shape = [draw.integer(1, 2), draw.integer(2, 12), draw.integer(2, 6), draw.integer(2, 6)]
-    names, tensors, layers, pieces = ["sy", "zy"], {}, [], []
+    names, pieces = ["sy", "zy"], []
     draw.scale("y")
     draw.zero("y")
     offset, place_axis = 0, (0, 3, 1, 2)[axis]
     for number in range(count):
         shape[axis] = draw.integer(1, 9)
         name = f"x{number}"
-        x = stored(nhwc(draw.activation(name, *shape)))
+        length = shape4(nhwc(draw.activation(name, *shape)))
         draw.scale(name)
         draw.zero(name)
         names += [name, f"s{name}", f"z{name}"]
-        changed = Lookup(table(draw, lambda v: v, name))
-        tensors[name] = Tensor(name, shape4(x), 0, 1.0)
-        tensors[f"t{number}"] = Tensor(f"t{number}", shape4(x), 0, 1.0)
-        layers.append(Layer(f"t{number}", "lookup", (name,), (name,), f"t{number}", changed))
-        take = [np.arange(length, dtype=np.int32) for length in x.shape]
-        place = list(take)
-        place[place_axis] = take[place_axis] + offset
+        before = [0, 0, 0, 0]
+        before[place_axis] = offset
         offset += shape[axis]
-        n, h, w, c = take
-        pn, ph, pw, pc = place
-        pieces.append(Piece(number, (n, h, w, c), (pn, ph, pw, pc)))
+        a, b, c, d = before
+        placed = piece(number, length, (a, b, c, d))
+        pieces.append(replace(placed, table=table(draw, lambda v: v, name)))
     step = Step("QLinearConcat", names, domain=MICROSOFT, attributes={"axis": axis})
     expected = stored(nhwc(draw.run(step)))
-    tensors["y"] = Tensor("y", shape4(expected), 0, 1.0)
-    sources = tuple(f"t{number}" for number in range(count))
-    layers.append(Layer("y", "concat", ("y",), sources, "y", Assemble(tuple(pieces))))
     inputs = {name: stored(nhwc(values)) for name, values in draw.inputs.items()}
-    region = Region("concat", tensors, tuple(inputs), ("y",), tuple(layers))
+    tensors = {name: Tensor(name, shape4(x), 0, 1.0) for name, x in inputs.items()}
+    tensors["y"] = Tensor("y", shape4(expected), 0, 1.0)
+    layer = Layer("y", "concat", ("y",), tuple(inputs), "y", Assemble(tuple(pieces)))
+    region = Region("concat", tensors, tuple(inputs), ("y",), (layer,))
     return Trial(region, inputs, {"y": expected})
 
 

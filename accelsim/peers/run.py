@@ -14,7 +14,7 @@ import numpy as np
 from accelsim.artifacts import I8, Backend, Launch, Program
 from accelsim.emit import compile_region, launch_memory, read_tensor
 from accelsim.errors import AccelsimError, ModelError
-from accelsim.peers.case import OutOfScopeError, PeerCase, Trial
+from accelsim.peers.case import NetworkTrial, OutOfScopeError, PeerCase, Trial
 from accelsim.peers.definition import tensors
 from accelsim.peers.outcome import FAILED, OUT_OF_SCOPE, PASSED, Outcome
 from accelsim.spec.config import Config
@@ -24,23 +24,44 @@ def run(case: PeerCase, config: Config, backends: Sequence[Backend]) -> Outcome:
     """Run one case on every backend; equal, or every difference explained, passes."""
     try:
         trial = case.load()
-        defined = tensors(trial.region, trial.inputs)
-        program = compile_region(trial.region, config)
+        if isinstance(trial, NetworkTrial):
+            return _network(case, trial, config, backends)
+        return _layers(case, trial, config, backends)
     except (OutOfScopeError, ModelError) as error:
         return Outcome(case.suite, case.name, OUT_OF_SCOPE, str(error))
     except AccelsimError as error:
         return Outcome(case.suite, case.name, FAILED, str(error))
+
+
+def _layers(case: PeerCase, trial: Trial, config: Config, backends: Sequence[Backend]) -> Outcome:
+    defined = tensors(trial.region, trial.inputs)
+    program = compile_region(trial.region, config)
     verdict = _against_peer(case, trial, defined)
     for backend in backends:
         if verdict.status == FAILED:
             break
-        try:
-            found = _launch(program, trial, backend)
-        except AccelsimError as error:
-            return Outcome(case.suite, case.name, FAILED, str(error))
+        found = _launch(program, trial, backend)
         wrong = found if isinstance(found, str) else _different(found, defined, "the definition")
         if wrong:
             verdict = replace(verdict, status=FAILED, detail=wrong)
+    return verdict
+
+
+def _network(
+    case: PeerCase, trial: NetworkTrial, config: Config, backends: Sequence[Backend]
+) -> Outcome:
+    """A model's outputs against the peer's, element by element, whatever their type."""
+    verdict = Outcome(case.suite, case.name, PASSED, "", trial.expected.size)
+    for backend in backends:
+        found = trial.outputs(config, backend)
+        if found.size != trial.expected.size or not found.size:
+            detail = f"an output of shape {found.shape}, the peer's is {trial.expected.shape}"
+            return replace(verdict, status=FAILED, detail=detail)
+        differences = np.abs(found.ravel() - trial.expected.ravel().astype(np.float64))
+        wrong = int(np.count_nonzero(differences))
+        if wrong:
+            detail = f"{wrong} of {found.size} elements differ, by {differences.max():g} at most"
+            return replace(verdict, status=FAILED, detail=detail, mismatches=wrong)
     return verdict
 
 

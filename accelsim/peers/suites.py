@@ -20,6 +20,8 @@ SUITES = {
     "onnxruntime": "ort",
     "qnnpack": "qnnpack",
     "onnx_node": "onnx_node",
+    "tflite": "model_files",
+    "onnx": "model_files",
 }
 
 

@@ -42,7 +42,7 @@ def test_all_sessions_run_and_pytest_once(tmp_path: Path) -> None:
     status, calls = run_ci(tmp_path, "nothing fails")
     assert status == 0
     words = " ".join(calls).split()
-    assert {"lint", "types", "gen", "synth", "vectors", "verify"} <= set(words)
+    assert {"lint", "types", "gen", "synth", "vectors", "peers", "verify"} <= set(words)
     assert words.count("tests") == 1 and words[-1] == "tests"
     assert any(call.endswith("verify -- zoo:digits-resnet --config base16") for call in calls)
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from accelsim.artifacts import Launch, Program, RunResult
 from accelsim.cosim.memory import MemoryOptions, random_stalls
-from accelsim.cosim.session import Cosim
+from accelsim.cosim.placement import place
+from accelsim.cosim.session import Cosim, launch_regions
 from accelsim.mutate.register_trial import BusyTrial, RegisterTrial
 from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import chain, launch
@@ -25,11 +26,11 @@ from accelsim.programs.phases import random_launch
 from accelsim.programs.row_ties import row_ties
 from accelsim.programs.streams import corners, overlapping, regions, serial
 from accelsim.programs.ties import ties
-from accelsim.simulate import Simulator
+from accelsim.simulate import BusFault, Simulator
 from accelsim.spec.config import ENGINES, LOAD, MATRIX, STORE, Config
 from accelsim.spec.encoding import contract_hash
 from accelsim.spec.isa import BY_NAME
-from accelsim.spec.registers import ErrorCode
+from accelsim.spec.registers import SEMAPHORE_MAX, ErrorCode
 
 # A mutant that hangs is stopped by the watchdog after this many times the cycles it should take.
 SLACK = 4
@@ -222,6 +223,7 @@ def _whole(config: Config, seed: int) -> Iterator[Trial]:
     loose = replace(given, semaphores=tuple(presets))
     yield _trial("presets", config, loose, memory, simulator=simulator)
     yield _conflict(config, seed)
+    yield _two_errors(config, seed)
     base = _trial("soft reset", config, given, memory, simulator=simulator)
     for limit in (43, 100, 150, base.expected.cycles - 1, base.expected.cycles):
         late = replace(given, cycle_limit=limit)
@@ -238,6 +240,20 @@ def _whole(config: Config, seed: int) -> Iterator[Trial]:
     yield _trial("watchdog after an error", config, draining, memory, simulator=simulator)
     for wait in (0, 1, 20, 45, 60, 75, 90, 140, 200, 400):
         yield replace(base, name=f"soft reset after {wait}", abandon_after=wait)
+
+
+def _two_errors(config: Config, seed: int) -> Trial:
+    """A load that meets a bus error and gives a token too many in one cycle: the bus has it."""
+    fields = {"base_reg": 2, "local_stride0": 1, "give": 1 << MATRIX}
+    given = launch(config, [("load", fields), ("end", {})], seed)
+    presets = [0] * len(ENGINES) ** 2
+    presets[LOAD * len(ENGINES) + MATRIX] = SEMAPHORE_MAX
+    given = replace(given, semaphores=tuple(presets))
+    low = place({b: len(data) for b, data in launch_regions(given).items()}).address(2)
+    memory = MemoryOptions(error_low=low, error_high=low + 1, error_reads=1)
+    faults = [BusFault(2, 0, 1, writes=False)]
+    simulator = Simulator(config, checks=False, values=False, bus_faults=faults)
+    return _trial("two errors at once", config, given, memory, values=False, simulator=simulator)
 
 
 def opcodes_of(mask: int) -> set[int]:

@@ -23,7 +23,7 @@ from accelsim.spec.isa import BY_NAME
 
 FLOATS = 1  # base register behind which every word is a positive float
 WORDS = 7  # base register behind which there are words for integer modes and tables of softmax
-NAMES = [*DRAW, "load", "store"]
+NAMES = [*DRAW, *("load", "store") * 3]  # bus errors must meet one now and then
 
 
 def regions(seed: int, lanes: int) -> dict[int, np.ndarray]:

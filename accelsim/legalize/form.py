@@ -6,10 +6,10 @@ callee name and arguments and nothing else, so all parameters travel as constant
 
     activations…, arrays of the dataclass…, parameters (int32), scales (float32)
 
-`parameters` begins with the number of activations; then, of each activation and of the output, the
-zero point and the layout; then the dataclass's whole numbers. `scales` has one scale of each
-activation and of the output, then the dataclass's real numbers. Which class it is follows from the
-operator's name in the callee's. It must not know Relax.
+`parameters` begins with the number of activations and a mark of the layer's name; then, of each
+activation and of the output, the zero point and the layout; then the dataclass's whole numbers.
+`scales` has one scale of each activation and of the output, then the dataclass's real numbers.
+Which class it is follows from the operator's name in the callee's. It must not know Relax.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -50,8 +51,13 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What stands before an operator's own numbers, encoded like them."""
+    """What stands before an operator's own numbers, encoded like them.
 
+    `mark` is made of the layer's name: passes take two equal functions for one, and with them the
+    names of two layers that compute the same.
+    """
+
+    mark: int
     zero_points: tuple[int, ...]  # of the activations, then of the output
     layouts: tuple[str, ...]
 
@@ -132,4 +138,5 @@ def _encoded(op: IntegerOp) -> Encoded:
 def _header(op: IntegerOp) -> _Header:
     quantizations = (*op.input_quantization, op.quantization)
     zero_points = tuple(quantization.int8_zero_point for quantization in quantizations)
-    return _Header(zero_points, (*op.input_layouts, op.layout))
+    mark = crc32(op.name.encode()) >> 1  # within int32
+    return _Header(mark, zero_points, (*op.input_layouts, op.layout))

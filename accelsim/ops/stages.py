@@ -38,8 +38,7 @@ def arithmetic(batch: Batch, case: Case, stage: Stage) -> Outcome:
         actual = batch.float_output(case)
         if expected.shape != actual.shape:
             return compared(case, stage, expected, actual)
-        wrong = np.abs(actual.astype(np.float64) - expected) > bound
-        return compared(case, stage, expected, actual, wrong)
+        return compared(case, stage, expected, actual, ~_within(actual, expected, bound))
     if stage is Stage.EXPANSION:
         return compared(case, stage, *batch.products(case))
     if stage is Stage.TORCH:
@@ -51,6 +50,14 @@ def arithmetic(batch: Batch, case: Case, stage: Stage) -> Outcome:
         return own(batch, case)
     golden = batch.stored(case.name, batch.golden(case))
     return compared(case, stage, golden, batch.legalized_stored(case))
+
+
+def _within(actual: NDArray[Any], expected: NDArray[Any], bound: NDArray[Any]) -> NDArray[Any]:
+    """Whether two float results differ by at most the bound, or are the same infinity or none."""
+    with np.errstate(invalid="ignore"):
+        near = np.abs(actual.astype(np.float64) - expected) <= bound
+    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+    return np.asarray(near | same)
 
 
 def run(

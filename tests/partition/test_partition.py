@@ -52,6 +52,26 @@ def test_residual_network_is_one_region() -> None:
     assert region.inputs == ("x",) and region.outputs == ("add",)
 
 
+class Twice(nn.Module):
+    """Two layers that compute the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3)
+        self.one = nn.MaxPool2d(3, 1, 1)
+        self.other = nn.MaxPool2d(3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, 3, h, w) → (n, 8, h - 2, w - 2)."""
+        y: torch.Tensor = self.other(self.one(self.stem(x)))
+        return y
+
+
+def test_layers_that_compute_the_same_keep_their_names() -> None:
+    (region,) = regions(quantized(Twice(), (1, 3, 8, 8)))
+    assert [layer.name for layer in region.layers] == ["stem", "one", "other"]
+
+
 def test_members_of_fused_layers_are_listed_in_order() -> None:
     make, shape = CASES["conv and batch norm and relu"]
     (region,) = regions(quantized(make(), shape))

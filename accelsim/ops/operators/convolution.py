@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from tvm import relax
 
-from accelsim.ops.case import Activation, Case, Pair, Spec, Weight, sized
+from accelsim.ops.case import Activation, Case, Spec, Weight, sized
 from accelsim.ops.edges import rounded, side_beyond, square_beyond
 from accelsim.ops.modules import Builder, constant
 from accelsim.ops.operator import Facts, Operator
@@ -33,6 +33,7 @@ LIMITS = (
     "weights int8, per tensor or per output channel; one weight zero point",
     "sums that cannot leave int32 for any input",
 )
+GROUPS = "groups whose weights, expanded, are at most 2^24"
 PEERS = ("PyTorch qnnpack", "ONNX Runtime", "LiteRT")
 ROUNDED = ("plain", "zero_points_high", "per_channel", "saturating", "small_multiplier", "relu")
 
@@ -49,12 +50,17 @@ class WeightSpec(Spec):
 
 @dataclass(frozen=True, slots=True)
 class ConvSpec(WeightSpec):
-    """A convolution; a depthwise one has as many outputs as channels."""
+    """A convolution over one or two axes; a depthwise one has as many outputs as channels.
 
-    kernel: Pair = (1, 1)
-    stride: Pair = (1, 1)
-    padding: Pair = (0, 0)
-    dilation: Pair = (1, 1)
+    `extra` rows and columns of padding are at the end only.
+    """
+
+    kernel: tuple[int, ...] = (1, 1)
+    stride: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0)
+    dilation: tuple[int, ...] = (1, 1)
+    groups: int = 1
+    extra: tuple[int, ...] = (0, 0)
 
 
 def conv_edges(config: Config) -> tuple[ConvSpec, ...]:
@@ -85,6 +91,10 @@ def _conv_specs(config: Config) -> tuple[ConvSpec, ...]:
         replace(plain, name="stride", stride=(2, 3), size=(9, 10)),
         replace(plain, name="dilation", dilation=(2, 3), size=(9, 11)),
         replace(plain, name="even_kernel", kernel=(2, 4)),
+        replace(plain, name="uneven_padding", kernel=(2, 4), extra=(1, 2)),
+        replace(plain, name="largest_kernel", kernel=(16, 16), size=(17, 16), channels=3),
+        replace(plain, name="groups", channels=12, outputs=6, groups=3),
+        replace(plain, name="channel_multiplier", channels=5, outputs=10, groups=5),
         point,
         replace(plain, name="beyond_activations", size=square_beyond(config.act_rows)),
         replace(plain, name="beyond_weights", channels=blocks * lanes, outputs=blocks * lanes),
@@ -108,6 +118,7 @@ def depthwise_edges(config: Config) -> tuple[ConvSpec, ...]:
     """The same for a depthwise convolution."""
     lanes = config.lanes
     dropped = {"three_channels", "pointwise", "beyond_weights", "beyond_parameters"}
+    dropped |= {"groups", "channel_multiplier", "largest_kernel"}
     full = ConvSpec("full_accumulators", channels=4 * lanes, size=(4, 5), kernel=(3, 3), full=True)
     dropped.add(full.name)
     kept = [spec for spec in conv_edges(config) if spec.name not in dropped]
@@ -157,9 +168,12 @@ def draw_conv(rng: np.random.Generator, config: Config) -> ConvSpec:
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     common["size"] = tuple(max(s, r) for s, r in zip(common["size"], reach, strict=True))
     per_channel = bool(rng.integers(2))
+    groups = choice(rng, (1, 1, 1, 2, 3))
+    common["channels"] = -(-common["channels"] // groups) * groups
     return ConvSpec(
         **common,
-        outputs=int(rng.integers(1, 3 * config.lanes)),
+        outputs=-(-int(rng.integers(1, 3 * config.lanes)) // groups) * groups,
+        groups=groups,
         kernel=kernel,
         stride=size_between(rng, 1, 4),
         padding=(int(rng.integers(0, kernel[0])), int(rng.integers(0, kernel[1]))),
@@ -173,7 +187,7 @@ def draw_conv(rng: np.random.Generator, config: Config) -> ConvSpec:
 def draw_depthwise(rng: np.random.Generator, config: Config) -> ConvSpec:
     """The same with as many outputs as channels."""
     spec = draw_conv(rng, config)
-    return replace(spec, outputs=spec.channels)
+    return replace(spec, outputs=spec.channels, groups=1)
 
 
 def draw_linear(rng: np.random.Generator, config: Config) -> WeightSpec:
@@ -186,14 +200,16 @@ def draw_linear(rng: np.random.Generator, config: Config) -> WeightSpec:
 
 
 def legal_conv(spec: ConvSpec) -> bool:
-    """Whether a window fits into the padded input."""
+    """Whether a window fits into the padded input, and channels divide into groups."""
     axes = zip(spec.size, spec.kernel, spec.padding, spec.dilation, strict=True)
-    return all(size + 2 * pad >= (k - 1) * d + 1 for size, k, pad, d in axes)
+    divides = spec.channels % spec.groups == spec.outputs % spec.groups == 0
+    return divides and all(size + 2 * pad >= (k - 1) * d + 1 for size, k, pad, d in axes)
 
 
 def groups_of(case: Case) -> int:
     """Groups of a convolution."""
-    return case.spec.channels if case.operator == "depthwise_conv2d" else 1
+    spec: Any = case.spec
+    return int(spec.channels if case.operator == "depthwise_conv2d" else spec.groups)
 
 
 def make_weighted(rng: np.random.Generator, operator: str, spec: Any) -> Case:
@@ -203,8 +219,8 @@ def make_weighted(rng: np.random.Generator, operator: str, spec: Any) -> Case:
         shape = (spec.outputs, spec.channels * spec.size[0] * spec.size[1])
     elif operator == "depthwise_conv2d":
         shape = (spec.channels, 1, *spec.kernel)
-    elif operator == "conv2d":
-        shape = (*shape, *spec.kernel)
+    elif operator in ("conv1d", "conv2d"):
+        shape = (spec.outputs, spec.channels // spec.groups, *spec.kernel)
     source = activation(rng, spec)
     weight, scale = weighted(
         rng, spec, shape, source, per_channel=spec.per_channel, weight_zero=spec.weight_zero
@@ -230,18 +246,21 @@ def _full(
 def _relax_conv(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
     assert case.weight is not None
     result = conv_product(build, case, sources[0], build.weight(case, quantized))
-    return build.emit(op.add(result, constant(case.weight.bias.reshape(1, -1, 1, 1), "float32")))
+    shape = (1, -1, *(1,) * len(case.spec.size))
+    return build.emit(op.add(result, constant(case.weight.bias.reshape(shape), "float32")))
 
 
 def conv_product(build: Builder, case: Case, x: Any, weight: Any) -> Any:
     """The convolution alone, of any dtype."""
     spec: Any = case.spec
+    run = op.nn.conv2d if len(spec.size) == 2 else op.nn.conv1d
+    after = [pad + extra for pad, extra in zip(spec.padding, spec.extra, strict=True)]
     return build.emit(
-        op.nn.conv2d(
+        run(
             x,
             weight,
             strides=list(spec.stride),
-            padding=[*spec.padding, *spec.padding],
+            padding=[*spec.padding, *after],
             dilation=list(spec.dilation),
             groups=groups_of(case),
         )
@@ -273,8 +292,15 @@ def torch_weighted(case: Case, sources: list[Any], magnitude: bool = False) -> A
     if weight.ndim == 2:
         return torch.nn.functional.linear(x.flatten(1), weight, bias)
     spec: Any = case.spec
+    functional = torch.nn.functional
+    run: Any = functional.conv2d if len(spec.size) == 2 else functional.conv1d
     geometry = (spec.stride, spec.padding, spec.dilation, groups_of(case))
-    return torch.nn.functional.conv2d(x, weight, bias, *geometry)
+    return run(functional.pad(x, _ends(spec)), weight, bias, *geometry)
+
+
+def _ends(spec: ConvSpec) -> tuple[int, ...]:
+    """Padding that is at the end only, as PyTorch's pad takes it."""
+    return tuple(amount for extra in reversed(spec.extra) for amount in (0, extra))
 
 
 def summation_error(case: Case, sources: list[Any], result: Any) -> Any:
@@ -287,14 +313,19 @@ def summation_error(case: Case, sources: list[Any], result: Any) -> Any:
 def _quantized_conv(case: Case, inputs: list[Any]) -> Any:
     spec: Any = case.spec
     assert case.weight is not None
-    packed = torch.ops.quantized.conv2d_prepack(
+    kernels, name = torch.ops.quantized, f"conv{len(spec.size)}d"
+    packed = getattr(kernels, f"{name}_prepack")(
         quantized_weight(case.weight),
         torch.from_numpy(case.weight.bias),
         *(list(spec.stride), list(spec.padding), list(spec.dilation), groups_of(case)),
     )
-    kernels = torch.ops.quantized
-    run = kernels.conv2d_relu if spec.relu else kernels.conv2d
-    return run(inputs[0], packed, float(case.scale), case.zero)
+    x = inputs[0]
+    if any(spec.extra):
+        zero = x.q_zero_point()
+        stored = torch.nn.functional.pad(x.int_repr(), _ends(spec), value=zero)
+        x = torch._make_per_tensor_quantized_tensor(stored, x.q_scale(), zero)
+    run = getattr(kernels, f"{name}_relu" if spec.relu else name)
+    return run(x, packed, float(case.scale), case.zero)
 
 
 def quantized_linear(case: Case, inputs: list[Any]) -> Any:
@@ -309,7 +340,8 @@ def quantized_linear(case: Case, inputs: list[Any]) -> Any:
     return torch.relu(result) if case.spec.relu else result
 
 
-def _facts(instruction: str, *limits: str) -> Facts:
+def facts(instruction: str, *limits: str) -> Facts:
+    """What the support matrix says of a product with weights."""
     return Facts(
         types="int8 or uint8 activations, int8 weights, int32 bias and sums",
         limits=(*limits, *LIMITS),
@@ -319,7 +351,8 @@ def _facts(instruction: str, *limits: str) -> Facts:
     )
 
 
-def _convolution(name: str, edges: Any, draw: Any, facts: Facts) -> Operator:
+def convolution(name: str, edges: Any, draw: Any, facts: Facts) -> Operator:
+    """A convolution of that name, whose cases are `ConvSpec`s."""
     return Operator(
         name,
         facts,
@@ -337,18 +370,16 @@ def _convolution(name: str, edges: Any, draw: Any, facts: Facts) -> Operator:
 
 
 OPERATORS = (
-    _convolution(
-        "conv2d", conv_edges, draw_conv, _facts("conv", "kernels up to 16×16", "one group")
-    ),
-    _convolution(
+    convolution("conv2d", conv_edges, draw_conv, facts("conv", "kernels up to 16×16", GROUPS)),
+    convolution(
         "depthwise_conv2d",
         depthwise_edges,
         draw_depthwise,
-        _facts("dwconv", "one output a channel"),
+        facts("dwconv", "one output a channel"),
     ),
     Operator(
         "linear",
-        _facts("conv"),
+        facts("conv"),
         linear_edges,
         draw_linear,
         make_weighted,

@@ -1,8 +1,9 @@
 """Elementwise float functions of one quantized tensor, evaluated on all 256 of its values.
 
-What comes in: the last float operator of an island. What goes out: its 256 float32 results, or why
-there is no table of them. Arithmetic is float32, one operator after the other, as PyTorch computes
-it; transcendental functions are float64 rounded to float32. It must not know the NPU's table.
+What comes in: the last float operator of an island. What goes out: its 256 float32 results and the
+chain of operators that gave them, or why there is no table. Arithmetic is float32, one operator
+after the other, as PyTorch computes it; transcendental functions are float64 rounded to float32. It
+must not know the NPU's table.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from accelsim.legalize.graph import Node
 
 Operands = list[F32]
 Function = Callable[[Operands, Any], Any]
+Chain = tuple[tuple[str, tuple[str | float, ...]], ...]
+"""Operators in order, each with its operands: "x", the place of an earlier one, or a number."""
 MANY = "lookup"
-"""What a layer of several operators is called."""
+"""What a layer of several operators is called, if the chain has no name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,14 @@ class Results:
 
     leaf: Leaf
     reals: F32  # (256,)
-    function: str  # the operator's own name, or MANY
+    chain: Chain
+
+    @property
+    def function(self) -> str:
+        """The name of the chain."""
+        if self.chain in NAMED:
+            return NAMED[self.chain]
+        return FUNCTIONS[f"relax.{self.chain[0][0]}"] if len(self.chain) == 1 else MANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +55,14 @@ def results(frame: Frame, node: Node) -> Results | Unusable | None:
     """The function that ends in `node`; None where it is not elementwise on one tensor."""
     walk = _Walk(frame, node.shape)
     reals = walk.value(node.var)
-    if reals is None or walk.leaf is None or not walk.operators:
+    if reals is None or walk.leaf is None or not walk.chain:
         return None
     low, high = (limit - walk.leaf.quantization.shift for limit in walk.leaf.quantization.limits)
     if np.isnan(reals[low + 128 : high + 129]).any():
         return Unusable(f"{node.op.removeprefix('relax.')} has no value for some of its inputs")
-    single = FUNCTIONS[walk.operators[0]] if len(walk.operators) == 1 else MANY
-    return Results(walk.leaf, np.nan_to_num(reals, nan=0.0), single)
+    return Results(
+        walk.leaf, np.nan_to_num(reals, nan=0.0, posinf=np.inf, neginf=-np.inf), tuple(walk.chain)
+    )
 
 
 class _Walk:
@@ -61,8 +72,9 @@ class _Walk:
         self.frame = frame
         self.shape = shape
         self.leaf: Leaf | None = None
-        self.operators: list[str] = []
+        self.chain: list[tuple[str, tuple[str | float, ...]]] = []
         self._known: dict[Any, F32 | None] = {}
+        self._places: dict[Any, str] = {}
 
     def value(self, expr: Any) -> F32 | None:
         """256 results or one number; None where it is neither."""
@@ -88,10 +100,23 @@ class _Walk:
         operands = [self.value(argument) for argument in node.args]
         if any(operand is None for operand in operands):
             return None
-        self.operators.append(node.op)
+        attributes = [
+            float(getattr(node.value.attrs, name)) for name in _ATTRIBUTES.get(node.op, ())
+        ]
+        places = [self._place(argument) for argument in node.args]
+        self.chain.append((node.op.removeprefix("relax."), (*places, *attributes)))
+        self._places[node.var] = str(len(self.chain))
         with np.errstate(all="ignore"):
             result = function(list(operands), node.value.attrs)  # type: ignore[arg-type]
         return np.asarray(result, np.float32)
+
+    def _place(self, expr: Any) -> str | float:
+        """How a chain names an operand that has a value."""
+        node = self.frame.graph.producer(expr)
+        if node is None or node.op == "constant":
+            (number,) = self.value(expr)  # type: ignore[misc]
+            return float(number)
+        return self._places.get(node.var, "x")
 
     def _of_leaf(self, node: Node) -> F32 | None:
         leaf = leaf_of(self.frame, node.var)
@@ -105,6 +130,10 @@ class _Walk:
 def _exactly(function: Callable[[NDArray[np.float64]], Any]) -> Function:
     """A function of one operand in float64, rounded once."""
     return lambda x, _: np.asarray(function(x[0].astype(np.float64)), np.float32)
+
+
+def _exp(x: F32) -> F32:
+    return np.exp(x.astype(np.float64)).astype(np.float32)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -131,7 +160,7 @@ def _selu(x: Any) -> Any:
 
 
 _COMPUTED: Mapping[str, Function] = {
-    "relax.sigmoid": _exactly(_sigmoid),
+    "relax.sigmoid": lambda x, _: np.float32(1) / (np.float32(1) + _exp(-x[0])),
     "relax.tanh": _exactly(np.tanh),
     "relax.exp": _exactly(np.exp),
     "relax.log": _exactly(np.log),
@@ -166,6 +195,21 @@ _COMPUTED: Mapping[str, Function] = {
     "relax.round": lambda x, _: np.rint(x[0]),
     "relax.trunc": lambda x, _: np.trunc(x[0]),
 }
+_ATTRIBUTES = {
+    "relax.nn.leakyrelu": ("alpha",),
+    "relax.nn.softplus": ("beta", "threshold"),
+}
+_HARD: Chain = (("add", ("x", 3.0)), ("clip", ("1", 0.0, 6.0)), ("divide", ("2", 6.0)))
+NAMED: Mapping[Chain, str] = {
+    _HARD: "hard_sigmoid",
+    (*_HARD, ("multiply", ("x", "3"))): "hard_swish",
+    (
+        *(("exp", ("x",)), ("subtract", (1.0, "1")), ("nn.relu", ("2",))),
+        *(("multiply", (-1.0, "3")), ("nn.relu", ("x",)), ("add", ("4", "5"))),
+    ): "elu",
+    (("nn.softplus", ("x", 1.0, 20.0)), ("tanh", ("1",)), ("multiply", ("x", "2"))): "mish",
+}
+"""Chains that PyTorch's exported graph has in place of one operator, and its name."""
 _ARITHMETIC = {
     *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum"),
     *("relax.minimum", "relax.clip", "relax.nn.relu"),

@@ -9,10 +9,11 @@ import numpy as np
 from accelsim.artifacts import Lookup
 from accelsim.legalize.expressions import Arguments, output
 from accelsim.legalize.frame import Frame, operator_of
-from accelsim.legalize.functions import FUNCTIONS, Unusable, results
+from accelsim.legalize.functions import FUNCTIONS, NAMED, Unusable, results
 from accelsim.legalize.graph import Node
-from accelsim.legalize.integer_op import IntegerOp, Quantization, Rejection
+from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.operators import Operator
+from accelsim.legalize.tables import result_steps
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
@@ -22,22 +23,12 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return None
     if isinstance(found, Unusable):
         return Rejection(found.reason)
-    if not found.leaf.layout:
-        return Rejection(f"its tensor has {len(found.leaf.shape)} axes, the NPU has 4")
-    if frame.rounding == "tflite":
-        return Rejection(f"TFLite's {found.function} has integer arithmetic of its own")
-    table = _quantized(found.reals, frame.quantization, frame.rounding)
+    steps = result_steps(found, frame.quantization, frame.rounding)
+    if steps is None:
+        return Rejection(f"TFLite's integers of {found.function} are not known")
     low, high = frame.int8_limits
-    compute = Lookup(np.clip(table, low, high).astype(np.int8))
+    compute = Lookup(np.clip(steps, low, high).astype(np.int8))
     return operator_of(frame, found.function, (found.leaf,), compute)
-
-
-def _quantized(reals: Any, target: Quantization, rounding: str) -> Any:
-    """Real results as steps of the output, before limits; int8 domain."""
-    quotient = rounding == "onnxruntime"  # which divides where PyTorch multiplies
-    with np.errstate(over="ignore"):
-        steps = reals / target.scale if quotient else reals * (np.float32(1) / target.scale)
-    return np.clip(np.rint(steps), -(2.0**20), 2.0**20) + target.int8_zero_point
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
@@ -48,5 +39,9 @@ def expression(op: IntegerOp, arguments: Arguments) -> Any:
 
 
 OPERATOR = Operator(
-    tuple(dict.fromkeys(FUNCTIONS.values())), tuple(FUNCTIONS), Lookup, read, expression
+    tuple(dict.fromkeys((*FUNCTIONS.values(), *NAMED.values()))),
+    tuple(FUNCTIONS),
+    Lookup,
+    read,
+    expression,
 )

@@ -2,26 +2,30 @@
 
 What comes in: an island, or a layer's site. What goes out: its claim and kernel. The function is
 computed by TVM for each of the 256 values that an activation can have, in float32 operator by
-operator (transcendental ones in float64, rounded to float32), and then looked up. It must not know
-other families.
+operator (transcendental ones in float64, rounded to float32), and then looked up. Where qnnpack's
+kernel of a function has another order of operations, or TFLite's has integers, that is computed
+instead. It must not know other families.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from tvm import te, tirx
 
+from accelsim.reference import tflite_functions
 from accelsim.reference.derive import ends_of
 from accelsim.reference.flow import Claim, Island, Node, Source
+from accelsim.reference.functions import ATTRIBUTES, steps_of
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
 from accelsim.reference.operators import Operator
 from accelsim.reference.site import Site
 
 Step = tuple[str, tuple[int, ...], tuple[float, ...]]  # operator, earlier values, attributes
+QUINT8 = 128  # from an int8 zero point to that of qnnpack's tensors
 FARTHEST = 2.0**20  # steps: beyond every limit, and whole numbers in float32
 
 
@@ -59,30 +63,58 @@ class _Reader:
         if not isinstance(value, Node) or value.shape != self.shape:
             return None
         if id(value) not in self.places:
-            if value.operator not in _steps():
+            if value.operator not in steps_of():
                 return None
             operands = [self.place(operand) for operand in value.operands]
             found = tuple(operand for operand in operands if operand is not None)
             if len(found) != len(operands):
                 return None
-            names = _ATTRIBUTES.get(value.operator, ())
+            names = ATTRIBUTES.get(value.operator, ())
             attributes = tuple(float(getattr(value.attrs, name)) for name in names)
             self.steps.append((value.operator, found, attributes))
             self.places[id(value)] = len(self.steps)
         return self.places[id(value)]
 
 
+HARD = (("relax.add", (0, -1), ()), ("relax.clip", (1, -2, -3), ()), ("relax.divide", (2, -4), ()))
+RELUS = (("relax.exp", (0,), ()), ("relax.subtract", (-2, 1), ()), ("relax.nn.relu", (2,), ()))
+SOFT = (("relax.nn.softplus", (0,), (1.0, 20.0)), ("relax.tanh", (1,), ()))
+NAMED: Mapping[Elementwise, str] = {
+    Elementwise(HARD, (3.0, 0.0, 6.0, 6.0)): "hard_sigmoid",
+    Elementwise((*HARD, ("relax.multiply", (0, 3), ())), (3.0, 0.0, 6.0, 6.0)): "hard_swish",
+    Elementwise(
+        (
+            *(*RELUS, ("relax.multiply", (-1, 3), ())),
+            *(("relax.nn.relu", (0,), ()), ("relax.add", (4, 5), ())),
+        ),
+        (-1.0, 1.0),
+    ): "elu",
+    Elementwise((*SOFT, ("relax.multiply", (0, 2), ())), ()): "mish",
+}
+"""Chains that PyTorch exports in place of one operator."""
+
+
+def name_of(core: Elementwise) -> str:
+    """What the function is called: by its name, its only operator, or "lookup"."""
+    if core in NAMED:
+        return NAMED[core]
+    operator, operands, _ = core.steps[-1]
+    alone = len(core.steps) == 1 and len(operands) == 1
+    return operator.removeprefix("relax.").removeprefix("nn.") if alone else "lookup"
+
+
 def recognise(island: Island) -> Claim | None:
     """Elementwise operators, clamps at the end left to the limits, on one source and numbers."""
     node = island.ending.value
-    if not isinstance(node, Node) or island.rounding == "tflite":
-        return None  # TFLite's functions have integer arithmetic of their own
+    if not isinstance(node, Node):
+        return None
     reader = _Reader(node.shape)
     if reader.place(node) is None or reader.source is None:
         return None
     core = Elementwise(tuple(reader.steps), tuple(reader.numbers))
-    op = node.operator.removeprefix("relax.").removeprefix("nn.")
-    name = op if len(core.steps) == 1 and len(node.operands) == 1 else "lookup"
+    name = name_of(core)
+    if island.rounding == "tflite" and name not in tflite_functions.FLOATS | FIXED_POINT:
+        return None
     return Claim(name, core, (reader.source,), node.shape, island.ending.limits)
 
 
@@ -90,6 +122,7 @@ def kernel(site: Site) -> Kernel:
     """The 256 results, then a lookup."""
     core: Elementwise = site.layer.core
     source = site.inputs[0]
+    name = name_of(core)
     values = {
         "input_zero_point": np.array(source.zero_point, np.int32),
         "scale": np.array(source.scale, np.float32),
@@ -97,36 +130,101 @@ def kernel(site: Site) -> Kernel:
         "output_scale": np.array(site.output.scale, np.float32),
         **ends_of(site),
     }
-    return Kernel(_emit, values, (core.steps, site.rounding == "onnxruntime"))
+    geometry: Hashable = (core.steps, site.rounding == "onnxruntime")
+    emit = _emit
+    if site.rounding == "tflite":
+        emit, geometry = _emit_tflite, name
+        if name == "hard_swish":
+            values |= tflite_functions.hard_swish_values(source.scale, site.output.scale)
+        elif name in FIXED_POINT:
+            slope = (*core.steps[0][2], 1.0)[0]
+            values |= tflite_functions.rescale_values(source.scale, site.output.scale, slope)
+    elif site.rounding == "qnnpack" and name == "hard_swish":
+        emit, geometry = _emit_hard_swish, None
+    return Kernel(emit, values, geometry)
+
+
+FIXED_POINT: Mapping[str, Callable[[Emitter, Any, Values], Any]] = {
+    "leakyrelu": tflite_functions.emit_leaky,
+    "abs": tflite_functions.emit_absolute,
+    "hard_swish": tflite_functions.emit_hard_swish,
+}
+
+
+def _start(emit: Emitter, p: Values) -> Any:
+    """The 256 real values that an activation can have."""
+    return emit.compute(
+        (256,),
+        lambda t, i: (i[0] - 128 - t[0][()]).astype("float32") * t[1][()],
+        *(p["input_zero_point"], p["scale"]),
+    )
 
 
 def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
     """Each step is a loop nest of its own: nothing is fused into one rounding."""
     steps, quotient = emit.geometry
-    start = emit.compute(
-        (256,),
-        lambda t, i: (i[0] - 128 - t[0][()]).astype("float32") * t[1][()],
-        *(p["input_zero_point"], p["scale"]),
-    )
-    known = [start]
+    known = [_start(emit, p)]
     for operator, operands, attributes in steps:
         known.append(_emit_step(emit, p, (operator, operands, attributes), known))
-    inverse = emit.compute(
-        (), lambda t, i: tirx.const(1.0, "float32") / t[0][()], p["output_scale"]
-    )
 
     def scaled(t: Any, i: Any) -> Any:
         return t[0][i] / t[1][()] if quotient else t[0][i] * t[2][()]
 
-    quotients = emit.compute((256,), scaled, known[-1], p["output_scale"], inverse)
+    quotients = emit.compute((256,), scaled, known[-1], p["output_scale"], _inverse(emit, p))
+    return _looked_up(emit, x, p, quotients, te.nearbyint)
+
+
+def _emit_hard_swish(emit: Emitter, x: list[Any], p: Values) -> Any:
+    """qnnpack's: x times the gate, by 6, to steps, plus the quint8 zero point; then rounded."""
+    reals = _start(emit, p)
+
+    def gated(t: Any, i: Any) -> Any:
+        three, none, six = (tirx.const(value, "float32") for value in (3.0, 0.0, 6.0))
+        return t[0][i] * te.min(te.max(t[0][i] + three, none), six) / six
+
+    def steps(t: Any, i: Any) -> Any:
+        return t[0][i] * t[1][()]
 
     def rounded(t: Any, i: Any) -> Any:
-        far = tirx.const(FARTHEST, "float32")
-        steps_of = te.max(te.min(te.nearbyint(t[0][i]), far), -far)
-        return finished(steps_of, *t[1:])
+        zero_point = (t[1][()] + QUINT8).astype("float32")
+        return te.nearbyint(t[0][i] + zero_point) - zero_point
 
-    ends = (p["zero_point"], p["low"], p["high"])
-    table = emit.compute((256,), rounded, quotients, *ends)
+    product = emit.compute((256,), steps, emit.compute((256,), gated, reals), _inverse(emit, p))
+    whole = emit.compute((256,), rounded, product, p["zero_point"])
+    return _looked_up(emit, x, p, whole, lambda value: value)
+
+
+def _emit_tflite(emit: Emitter, x: list[Any], p: Values) -> Any:
+    """A function in float32, rounded half away from zero; or integers throughout."""
+    name = emit.geometry
+    if name in FIXED_POINT:
+        centred = emit.compute((256,), lambda t, i: i[0] - 128 - t[0][()], p["input_zero_point"])
+        return _looked_up(emit, x, p, FIXED_POINT[name](emit, centred, p), None)
+    function = tflite_functions.FLOATS[name]
+    reals = emit.compute((256,), lambda t, i: function(t[0][i]), _start(emit, p))
+    quotients = emit.compute((256,), lambda t, i: t[0][i] * t[1][()], reals, _inverse(emit, p))
+
+    def away(value: Any) -> Any:
+        wide, half = value.astype("float64"), tirx.const(0.5, "float64")
+        return te.if_then_else(wide < 0, te.ceil(wide - half), te.floor(wide + half))
+
+    return _looked_up(emit, x, p, quotients, away)
+
+
+def _inverse(emit: Emitter, p: Values) -> Any:
+    return emit.compute((), lambda t, i: tirx.const(1.0, "float32") / t[0][()], p["output_scale"])
+
+
+def _looked_up(emit: Emitter, x: list[Any], p: Values, steps: Any, rounding: Any) -> Any:
+    """256 output steps, rounded (None: they are whole), as the table of an activation."""
+
+    def level(t: Any, i: Any) -> Any:
+        if rounding is None:
+            return finished(t[0][i].astype("int64"), *t[1:])
+        far = tirx.const(FARTHEST, "float32")
+        return finished(rounding(te.max(te.min(t[0][i], far), -far)), *t[1:])
+
+    table = emit.compute((256,), level, steps, p["zero_point"], p["low"], p["high"])
     return emit.compute(
         emit.shapes.core_output,
         lambda t, i: t[1][t[0][i].astype("int32") + 128],
@@ -141,108 +239,9 @@ def _emit_step(emit: Emitter, p: Values, step: Step, known: list[Any]) -> Any:
         numbers, *tensors = t
         taken = iter(tensors)
         values = [next(taken)[i] if o >= 0 else numbers[-1 - o] for o in operands]
-        return _steps()[operator](*values, *attributes)
+        return steps_of()[operator](*values, *attributes)
 
     return emit.compute((256,), body, p["numbers"], *(known[o] for o in operands if o >= 0))
 
-
-def _double(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """In float64, rounded to float32 once."""
-    return lambda x: function(x.astype("float64")).astype("float32")
-
-
-def _number(value: float, like: Any) -> Any:
-    return tirx.const(value, str(getattr(like, "dtype", None) or like.ty.dtype))
-
-
-def _logistic(x: Any) -> Any:
-    one = _number(1.0, x)
-    return one / (one + te.exp(-x))
-
-
-def _library(name: str) -> Callable[[Any], Any]:
-    """The C library's function: TVM's own erf and tanh are approximations."""
-    return lambda x: tirx.call_pure_extern("float64", name, x)
-
-
-def _gelu(x: Any) -> Any:
-    half, root = _number(0.5, x), _number(0.70710678118654752440, x)
-    return half * x * (_number(1.0, x) + _library("erf")(x * root))
-
-
-def _gelu_tanh(x: Any) -> Any:
-    inner = _number(0.79788456080286535588, x) * (x + _number(0.044715, x) * x * x * x)
-    return _number(0.5, x) * x * (_number(1.0, x) + _library("tanh")(inner))
-
-
-def _selu(x: Any) -> Any:
-    scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
-    low = te.min(x, _number(0.0, x))
-    bent = _number(alpha, x) * (te.exp(low) - _number(1.0, x))
-    return _number(scale, x) * tirx.if_then_else(x > _number(0.0, x), x, bent)
-
-
-def _softplus(x: Any, beta: float, threshold: float) -> Any:
-    wide = x.astype("float64")
-    turned = wide * _number(beta, wide)
-    bent = _library("log1p")(te.exp(te.min(turned, _number(threshold, wide)))) / _number(beta, wide)
-    return tirx.if_then_else(turned > _number(threshold, wide), wide, bent).astype("float32")
-
-
-def _leaky(x: Any, alpha: float) -> Any:
-    return tirx.if_then_else(x > _number(0.0, x), x, x * _number(alpha, x))
-
-
-def _sign(x: Any) -> Any:
-    up = tirx.if_then_else(x > _number(0.0, x), _number(1.0, x), _number(0.0, x))
-    return tirx.if_then_else(x < _number(0.0, x), _number(-1.0, x), up)
-
-
-def _power(x: Any, exponent: Any) -> Any:
-    wide = (x.astype("float64"), exponent.astype("float64"))
-    return tirx.call_pure_extern("float64", "pow", *wide).astype("float32")
-
-
-def _steps() -> Mapping[str, Callable[..., Any]]:
-    return {
-        "relax.sigmoid": _double(_logistic),
-        "relax.tanh": _double(_library("tanh")),
-        "relax.exp": _double(te.exp),
-        "relax.log": _double(te.log),
-        "relax.sqrt": _double(te.sqrt),
-        "relax.rsqrt": _double(lambda x: _number(1.0, x) / te.sqrt(x)),
-        "relax.erf": _double(_library("erf")),
-        "relax.sin": _double(_library("sin")),
-        "relax.cos": _double(_library("cos")),
-        "relax.nn.silu": _double(lambda x: x * _logistic(x)),
-        "relax.nn.gelu": _double(_gelu),
-        "relax.nn.gelu_tanh": _double(_gelu_tanh),
-        "relax.nn.selu": _double(_selu),
-        "relax.nn.softplus": _softplus,
-        "relax.nn.leakyrelu": _leaky,
-        "relax.nn.relu": lambda x: te.max(x, _number(0.0, x)),
-        "relax.clip": lambda x, low, high: te.min(te.max(x, low), high),
-        "relax.add": lambda a, b: a + b,
-        "relax.subtract": lambda a, b: a - b,
-        "relax.multiply": lambda a, b: a * b,
-        "relax.divide": lambda a, b: a / b,
-        "relax.maximum": te.max,
-        "relax.minimum": te.min,
-        "relax.power": _power,
-        "relax.abs": te.abs,
-        "relax.negative": lambda x: -x,
-        "relax.square": lambda x: x * x,
-        "relax.sign": _sign,
-        "relax.floor": te.floor,
-        "relax.ceil": te.ceil,
-        "relax.round": te.nearbyint,
-        "relax.trunc": te.trunc,
-    }
-
-
-_ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
-    "relax.nn.leakyrelu": ("alpha",),
-    "relax.nn.softplus": ("beta", "threshold"),
-}
 
 OPERATOR = Operator("lookup", recognise, kernel, rank=1, tensor_ranks=frozenset(range(1, 5)))

@@ -9,15 +9,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accelsim.artifacts import Launch
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.placement import place
 from accelsim.cosim.session import launch_regions
+from accelsim.programs.building import REGION_BEATS
 from accelsim.simulate import BusFault
+from accelsim.simulate.decoded import END, make_op
+from accelsim.simulate.footprint import footprint, ports
+from accelsim.spec.config import Config
+from accelsim.spec.encoding import check, decode, encode
 
+Words = NDArray[np.uint32]
 # Drawn from as they stand: bus errors hit a transfer only now and then.
-KINDS = ("right", "bit", "no end", "limit", "tokens", "bus", "bus")
+KINDS = ("right", "bit", "far", "no end", "limit", "tokens", "bus", "bus")
 
 
 def broken(
@@ -28,7 +35,9 @@ def broken(
     words = given.program.words.copy()
     faults = []
     if kind == "bit":
-        words[rng.integers(len(words)), rng.integers(16)] ^= np.uint32(1 << rng.integers(32))
+        words = _flipped(rng, words, given.program.config)
+    elif kind == "far":
+        words = _far(rng, words, given.program.config)
     elif kind == "no end":
         words = words[:-1]
     elif kind == "limit":
@@ -46,3 +55,43 @@ def broken(
             memory, error_low=low + first, error_high=low + end, error_reads=1, error_writes=1
         )
     return replace(given, program=replace(given.program, words=words)), memory, faults
+
+
+def _flipped(rng: np.random.Generator, words: Words, config: Config) -> Words:
+    """One bit of one instruction flipped, such that engines still never share a memory port.
+
+    That would be error BANK, which a simulator without its analysis does not see.
+    """
+    while True:
+        index = int(rng.integers(len(words)))
+        flipped = words.copy()
+        flipped[index, rng.integers(16)] ^= np.uint32(1 << rng.integers(32))
+        used = [_ports(w, config) for w in flipped]
+        engine, own = used[index]
+        others = set().union(*(found for e, found in used if e != engine))
+        if not own & others:
+            return flipped
+
+
+def _ports(words: NDArray[np.uint32], config: Config) -> tuple[int, set[tuple[str, int]]]:
+    """The engine of an instruction and the memory ports that it uses; none if it is refused."""
+    if check(words, config) is not None:
+        return END, set()
+    row, values = decode(words)
+    op = make_op(0, row.name, values, config)
+    touches = ports(op, footprint(op, config), config)
+    numbers = ((t.memory, t.rows) for t in touches)
+    return op.engine, {(m, int(p)) for m, rows in numbers for p in np.r_[rows]}
+
+
+def _far(rng: np.random.Generator, words: Words, config: Config) -> Words:
+    """One transfer, if there is one, that ends behind the memory of its base register."""
+    names = [decode(instruction)[0].name for instruction in words]
+    transfers = [i for i, name in enumerate(names) if name in ("load", "store")]
+    if not transfers:
+        return words
+    index = int(rng.choice(transfers))
+    moved = {**decode(words[index])[1], "dram_offset": int(rng.integers(REGION_BEATS, 1 << 32))}
+    changed = words.copy()
+    changed[index] = encode(names[index], moved, config)
+    return changed

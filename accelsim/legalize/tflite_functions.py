@@ -29,8 +29,8 @@ def _logistic(x: F32) -> F32:
 
 
 def _gelu(x: F32) -> F32:
-    error = [math.erf(float(value)) for value in x * np.float32(math.sqrt(0.5))]
-    return np.float32(0.5) * x * (_ONE + np.array(error, np.float32))
+    share = [math.erfc(float(value)) for value in x * np.float32(-math.sqrt(0.5))]
+    return np.float32(0.5) * x * np.array(share, np.float32)
 
 
 def _elu(x: F32) -> F32:

@@ -125,8 +125,13 @@ def _convert_map(constants: Any) -> dict[str, Converter]:
         table[f"dequantize_per_tensor.{overload}"] = dequantize(False)
     table["quantize_per_channel.default"] = quantize(True)
     table["dequantize_per_channel.default"] = dequantize(True)
-    for name in ("conv2d.default", "conv2d.padding", "convolution.default"):
-        table[name] = lambda node, importer: _conv2d(node, importer, constants)
+    for name in ("conv1d.default", "conv1d.padding", "conv2d.default", "conv2d.padding"):
+        table[name] = partial(_convolution, constants=constants)
+    table["convolution.default"] = partial(_convolution, constants=constants)
+    for name in ("conv_transpose1d.default", "conv_transpose2d.input"):
+        table[name] = partial(_conv_transpose, constants=constants)
+    for name in ("avg_pool1d.default", "avg_pool2d.default"):
+        table[name] = _average_pool
     table["linear.default"] = lambda node, importer: _linear(node, importer, constants)
     for name, limits in (
         ("hardtanh.default", (-1.0, 1.0)),
@@ -138,6 +143,8 @@ def _convert_map(constants: Any) -> dict[str, Converter]:
     ):
         table[name] = partial(_clip, limits=limits)
     table["batch_norm.default"] = partial(_batch_norm, constants=constants)
+    for name in ("mish.default", "mish_.default"):
+        table[name] = _mish
     for name in ("flatten.using_ints", "view.default", "reshape.default"):
         table[name] = _reshape
     return table
@@ -194,53 +201,110 @@ def _bias(argument: Any, importer: Any, constants: _Constants, shape: Sequence[i
     return importer.block_builder.emit(relax.op.reshape(importer.env[argument], tuple(shape)))
 
 
-def _conv2d(node: fx.Node, importer: Any, constants: _Constants) -> Any:
-    if _argument(node, 6, "transposed", False) is True:
-        raise ModelError(f"model {constants.model} has a transposed convolution at '{node.name}'")
-    grouped = 8 if "convolution" in str(node.target) else 6
-    weight_shape = node.args[1].meta["val"].shape  # type: ignore[union-attr]
-    if len(weight_shape) != 4:
-        raise ModelError(
-            f"model {constants.model} has a {len(weight_shape) - 2}-dimensional convolution at "
-            f"'{node.name}'; only conv2d is supported"
-        )
-    dilation = _pair(_argument(node, 5, "dilation", 1))
-    stride = _pair(_argument(node, 3, "stride", 1))
-    padding = _argument(node, 4, "padding", 0)
+def _convolution(node: fx.Node, importer: Any, constants: _Constants) -> Any:
+    named = "convolution" in str(node.target)
+    if named and _argument(node, 6, "transposed", False) is True:
+        return _transposed(node, importer, constants, output_padding=7, groups=8, dilation=5)
+    dims = _axes(node, constants)
+    kernel = node.args[1].meta["val"].shape[2:]  # type: ignore[union-attr]
+    dilation = _per_axis(_argument(node, 5, "dilation", 1), dims)
+    run = relax.op.nn.conv2d if dims == 2 else relax.op.nn.conv1d
     output = importer.block_builder.emit(
-        relax.op.nn.conv2d(
+        run(
             importer.env[node.args[0]],
             importer.env[node.args[1]],
-            strides=stride,
-            padding=_padding(padding, weight_shape[2:], dilation),
+            strides=_per_axis(_argument(node, 3, "stride", 1), dims),
+            padding=_padding(_argument(node, 4, "padding", 0), kernel, dilation),
             dilation=dilation,
-            groups=_argument(node, grouped, "groups", 1),
-            data_layout="NCHW",
-            kernel_layout="OIHW",
+            groups=_argument(node, 8 if named else 6, "groups", 1),
             out_dtype="float32",
         )
     )
+    return _with_bias(node, importer, constants, output, dims)
+
+
+def _conv_transpose(node: fx.Node, importer: Any, constants: _Constants) -> Any:
+    return _transposed(node, importer, constants, output_padding=5, groups=6, dilation=7)
+
+
+def _transposed(node: fx.Node, importer: Any, constants: _Constants, **position: int) -> Any:
+    """A transposed convolution whose last arguments lie at these positions."""
+    dims = _axes(node, constants)
+    run = relax.op.nn.conv2d_transpose if dims == 2 else relax.op.nn.conv1d_transpose
+    output = importer.block_builder.emit(
+        run(
+            importer.env[node.args[0]],
+            importer.env[node.args[1]],
+            strides=_per_axis(_argument(node, 3, "stride", 1), dims),
+            padding=_per_axis(_argument(node, 4, "padding", 0), dims) * 2,
+            output_padding=_per_axis(
+                _argument(node, position["output_padding"], "output_padding", 0), dims
+            ),
+            dilation=_per_axis(_argument(node, position["dilation"], "dilation", 1), dims),
+            groups=_argument(node, position["groups"], "groups", 1),
+            out_dtype="float32",
+        )
+    )
+    return _with_bias(node, importer, constants, output, dims)
+
+
+def _axes(node: fx.Node, constants: _Constants) -> int:
+    """Over how many axes a convolution goes."""
+    dims = len(node.args[1].meta["val"].shape) - 2  # type: ignore[union-attr]
+    if dims not in (1, 2):
+        raise ModelError(
+            f"model {constants.model} has a {dims}-dimensional convolution at '{node.name}'; only "
+            "conv1d and conv2d are supported"
+        )
+    return dims
+
+
+def _with_bias(node: fx.Node, importer: Any, constants: _Constants, output: Any, dims: int) -> Any:
     bias = _argument(node, 2, "bias", None)
     if bias is None:
         return output
-    constant = _bias(bias, importer, constants, (1, -1, 1, 1))
+    constant = _bias(bias, importer, constants, (1, -1, *(1,) * dims))
     return importer.block_builder.emit(relax.op.add(output, constant))
 
 
-def _pair(value: Any) -> list[int]:
-    pair = [int(value)] * 2 if isinstance(value, int) else [int(entry) for entry in value]
-    return pair * 2 if len(pair) == 1 else pair
+def _per_axis(value: Any, dims: int) -> list[int]:
+    numbers = [int(value)] if isinstance(value, int) else [int(entry) for entry in value]
+    return numbers * dims if len(numbers) == 1 else numbers
 
 
 def _padding(value: Any, kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
-    """Top, left, bottom, right. PyTorch's "same" puts the odd row or column at the end."""
+    """Before every axis, then after. PyTorch's "same" puts the odd row or column at the end."""
     if value == "valid":
-        return [0, 0, 0, 0]
+        return [0, 0] * len(kernel)
     if value == "same":
         total = [gap * (size - 1) for size, gap in zip(kernel, dilation, strict=True)]
         before = [amount // 2 for amount in total]
         return before + [amount - half for amount, half in zip(total, before, strict=True)]
-    return _pair(value) * 2
+    return _per_axis(value, len(kernel)) * 2
+
+
+def _average_pool(node: fx.Node, importer: Any) -> Any:
+    """An average whose padding counts, unless there is none.
+
+    Without padding a window that hangs over the edge is divided by what is inside: by TVM only
+    where padding does not count.
+    """
+    dims = 2 if "2d" in str(node.target) else 1
+    kernel = _per_axis(node.args[1], dims)
+    padding = _per_axis(_argument(node, 3, "padding", 0), dims)
+    if _argument(node, 6, "divisor_override", None) is not None:
+        raise ModelError(f"the average pool '{node.name}' has a divisor of its own")
+    run = relax.op.nn.avg_pool2d if dims == 2 else relax.op.nn.avg_pool1d
+    return importer.block_builder.emit(
+        run(
+            importer.env[node.args[0]],
+            pool_size=kernel,
+            strides=_per_axis(_argument(node, 2, "stride", None) or kernel, dims),
+            padding=padding * 2,
+            ceil_mode=_argument(node, 4, "ceil_mode", False),
+            count_include_pad=any(padding) and _argument(node, 5, "count_include_pad", True),
+        )
+    )
 
 
 def _linear(node: fx.Node, importer: Any, constants: _Constants) -> Any:
@@ -284,6 +348,12 @@ def _batch_norm(node: fx.Node, importer: Any, constants: _Constants) -> Any:
         )
     )
     return importer.block_builder.emit(relax.TupleGetItem(outputs, 0))
+
+
+def _mish(node: fx.Node, importer: Any) -> Any:
+    builder, data = importer.block_builder, importer.env[node.args[0]]
+    soft = builder.emit(relax.op.tanh(builder.emit(relax.op.nn.softplus(data))))
+    return builder.emit(relax.op.multiply(data, soft))
 
 
 def _reshape(node: fx.Node, importer: Any) -> Any:

@@ -29,8 +29,8 @@ def _number(value: float) -> Any:
 
 
 def _gelu(x: Any) -> Any:
-    one = _number(1.0) + _c("erff")(x * _number(0.70710678118654752440))
-    return _number(0.5) * x * one
+    """x/2 · erfc(-x/√2)."""
+    return _number(0.5) * x * _c("erfcf")(x * _number(-0.70710678118654752440))
 
 
 FLOATS: Mapping[str, Callable[[Any], Any]] = {
@@ -45,7 +45,7 @@ FLOATS: Mapping[str, Callable[[Any], Any]] = {
 
 def rescale_values(source: np.float32, output: np.float32, slope: float) -> dict[str, np.ndarray]:
     """Of ABS and LEAKY_RELU: scalings of values from zero up and below; quotients in float32."""
-    values = {}
+    values: dict[str, np.ndarray] = {}
     for side, real in enumerate((source / output, source * np.float32(slope) / output)):
         words = fixed_point(float(real)).values()
         values |= {f"{name}_{side}": word.reshape(()) for name, word in words.items()}
@@ -77,7 +77,7 @@ def emit_absolute(emit: Emitter, centred: Any, p: Values) -> Any:
 def hard_swish_values(source: np.float32, output: np.float32) -> dict[str, np.ndarray]:
     """(factor, places) of x·128 to output steps, and of x·128 to steps of 3 / 2^15."""
     fine = source / np.float32(128)
-    values = {}
+    values: dict[str, int] = {}
     for name, unit in (("output", output), ("gate", np.float32(3 / 32768))):
         mantissa, places = quantize_multiplier(float(fine / unit))
         factor = min((mantissa + 2**15) // 2**16, 2**15 - 1)

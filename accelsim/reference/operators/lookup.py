@@ -113,7 +113,7 @@ def recognise(island: Island) -> Claim | None:
         return None
     core = Elementwise(tuple(reader.steps), tuple(reader.numbers))
     name = name_of(core)
-    if island.rounding == "tflite" and name not in tflite_functions.FLOATS | FIXED_POINT:
+    if island.rounding == "tflite" and name not in {*tflite_functions.FLOATS, *FIXED_POINT}:
         return None
     return Claim(name, core, (reader.source,), node.shape, island.ending.limits)
 

@@ -103,6 +103,27 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Shape]] = {
         _sequence(_to_eight, lambda: nn.BatchNorm2d(8), nn.ReLU),
         (2, 3, 8, 8),
     ),
+    "conv over one axis": (
+        _sequence(lambda: nn.Conv1d(5, 9, 4, stride=2, dilation=2, padding=3), nn.ReLU),
+        (2, 5, 21),
+    ),
+    "conv over one axis in groups": (
+        _sequence(lambda: nn.Conv1d(6, 9, 3, groups=3, padding=1)),
+        (2, 6, 15),
+    ),
+    "transposed conv": (
+        _sequence(lambda: nn.ConvTranspose2d(5, 9, 3, 2, 1, output_padding=1)),
+        (2, 5, 7, 6),
+    ),
+    "transposed conv in groups": (
+        _sequence(lambda: nn.ConvTranspose2d(6, 4, (3, 2), (2, 3), groups=2, dilation=2)),
+        (1, 6, 7, 6),
+    ),
+    "transposed conv over one axis": (
+        _sequence(lambda: nn.ConvTranspose1d(5, 3, 4, 3, 1)),
+        (1, 5, 12),
+    ),
+    "linear of rows": (_sequence(lambda: nn.Linear(37, 11), nn.ReLU), (3, 5, 37)),
     "linear": (_sequence(lambda: nn.Linear(37, 11)), (3, 37)),
     "linear without bias": (_sequence(lambda: nn.Linear(8, 8, bias=False), nn.ReLU), (1, 8)),
     "flattened map": (
@@ -118,6 +139,10 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Shape]] = {
     "global average pool": (
         _sequence(_to_eight, lambda: nn.AdaptiveAvgPool2d(1), nn.Flatten),
         (2, 3, 9, 13),
+    ),
+    "pools over one axis": (
+        _sequence(lambda: nn.Conv1d(3, 8, 3), lambda: nn.MaxPool1d(3, 2), lambda: nn.AvgPool1d(2)),
+        (2, 3, 21),
     ),
     "adaptive average pool": (
         _sequence(_to_eight, lambda: nn.AdaptiveAvgPool2d((2, 3))),

@@ -28,7 +28,10 @@ from tests.legalize.networks import (
 )
 from tests.reference import qnnpack
 
-PER_CHANNEL = ("conv", "depthwise conv", "grouped conv", "flattened map")
+PER_CHANNEL = (
+    *("conv", "depthwise conv", "grouped conv", "flattened map"),
+    *("conv over one axis in groups", "transposed conv", "linear of rows"),
+)
 
 
 def operators(legalized: Legalized) -> list[tuple[str, Any]]:
@@ -148,13 +151,6 @@ def test_possible_overflow_of_an_accumulator_keeps_the_layer_on_the_host() -> No
     left = [op for op in legalize_module(weights).host_ops if not op.boundary]
     assert [(op.name, op.op) for op in left] == [("0", "matmul")]
     assert "int32 accumulator" in left[0].reason
-
-
-def test_transposed_convolution_stays_on_the_host_under_its_own_name() -> None:
-    model = quantized(nn.Sequential(nn.ConvTranspose2d(3, 4, 2, 2)), (1, 3, 5, 5))
-    left = [op for op in legalize(model).host_ops if not op.boundary]
-    assert [(op.name, op.op) for op in left] == [("0", "conv2d_transpose")]
-    assert "nn.conv2d_transpose has no integer form" in left[0].reason
 
 
 def test_narrow_limits_of_an_int8_graph_become_clamp_limits() -> None:

@@ -191,8 +191,10 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
 
 
 def _torch_covers(site: Site) -> bool:
-    """PyTorch's extra outputs are fewer than a stride or a dilation."""
+    """PyTorch's extra outputs are fewer than a stride or a dilation; its groups share a scale."""
     core: Spread = site.layer.core
+    if core.groups > 1 and len(set(core.weight_scale.tolist())) > 1:
+        return False
     limits = (max(s, d) for s, d in zip(core.stride, core.dilation, strict=True))
     fits = all(0 <= added < limit for added, limit in zip(core.added, limits, strict=True))
     return site.rounding in ("fp32", "qnnpack") and fits

@@ -44,6 +44,7 @@ class Batch:
             raise InputError(f"cases of one batch round in one way, not as {sorted(roundings)}")
         self.rounding = next(iter(roundings), TORCH_ROUNDING)
         self._programs: dict[str, dict[str, Program]] = {}
+        self._reasons: dict[str, dict[str, str]] = {}
 
     @cached_property
     def quantized(self) -> QuantizedModel:
@@ -150,15 +151,14 @@ class Batch:
             self._programs[config.name] = self._place(config)
         program = self._programs[config.name].get(case.name)
         if program is None:
-            reasons = {op.name: op.reason for op in legalize(self.quantized).host_ops}
-            raise ModelError(
-                f"{case.name} was left to the host: {reasons.get(case.name, 'no tiling fits')}"
-            )
+            reason = self._reasons[config.name].get(case.name, "nothing of it is computed")
+            raise ModelError(f"{case.name} was left to the host: {reason}")
         return program, program.layers[0].inputs
 
     def _place(self, config: Config) -> dict[str, Program]:
         members = layer_members(self.quantized.qdq)
         placed = place(self.quantized, config, members, compile_region)
+        self._reasons[config.name] = {op.name: op.reason for op in placed.legalized.host_ops}
         return {program.layers[-1].name: program for program in placed.programs}
 
 

@@ -1,71 +1,72 @@
-"""What an operator lacks: rooms without its module, instructions without code, empty stages.
+"""What an operator lacks: rooms that do not know it, instructions without code, empty stages.
 
-What comes in: an operator's name, results, the folders of package and RTL. What goes out:
-sentences. It looks at files, so that a room need not be imported to be found wanting.
+What comes in: an operator's name, results, the folders of package, RTL and vectors. What goes out:
+sentences. The rooms are asked with the operator's plain case, so that it does not matter what
+their modules are called.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from accelsim.artifacts import Layer
 from accelsim.errors import ModelError
-from accelsim.legalize.operators import operators as legalize_operators
-from accelsim.ops.matrix import empty_cells, support_matrix
+from accelsim.legalize import legalize
+from accelsim.ops.batch import Batch
+from accelsim.ops.case import Case
+from accelsim.ops.matrix import DEFAULT_CONFIG, empty_cells, support_matrix
 from accelsim.ops.operators import module_of, operator_of
 from accelsim.ops.results import Results
-from accelsim.schedule.operators import find
-from accelsim.sources import PACKAGE, rtl_root
-from accelsim.spec.config import ENGINES
+from accelsim.ops.values import make_case
+from accelsim.sources import PACKAGE, rtl_root, vectors_root
+from accelsim.spec.config import CONFIGS, ENGINES
 from accelsim.spec.isa import BY_NAME, INSTRUCTIONS
 
-ROOMS = ("legalize", "reference", "schedule", "ops", "vectors")
 
+def missing(name: str, results: Results) -> tuple[str, ...]:
+    """All that `name` lacks, one sentence each. Raises InputError for an unknown operator.
 
-def missing(
-    name: str, results: Results, package: Path = PACKAGE, rtl: Path | None = None
-) -> tuple[str, ...]:
-    """All that `name` lacks, one sentence each. Raises InputError for an unknown operator."""
+    A registered operator needs no vectors.
+    """
     operator = operator_of(name)
-    family = module_of().get(name)
     found: list[str] = []
-    if family is not None:
-        found += missing_modules(family, package)
-    root = rtl_root() if rtl is None else rtl
+    edges = operator.edges(CONFIGS[DEFAULT_CONFIG])
+    if edges:
+        case = make_case(name, edges[0], 1)
+        folders = vectors_root() / DEFAULT_CONFIG if name in module_of() else None
+        found += missing_rooms(Batch([case]), case, folders)
+    else:
+        found.append(f"ops: accelsim/ops/operators has no case of {name}")
     for instruction in operator.facts.instructions:
-        found += missing_code(instruction, package, root)
+        found += missing_code(instruction, PACKAGE, rtl_root())
     return (*found, *empty_cells(support_matrix((operator,), results)))
 
 
-def missing_modules(family: str, package: Path) -> Iterator[str]:
-    """Rooms whose folder of operators has no module of the family.
-
-    A family that only renames elements needs no schedule, and neither does one whose type of
-    layer is another family's.
-    """
-    for room in ROOMS:
-        module = package / room / "operators" / f"{family}.py"
-        if module.is_file() or (room == "schedule" and _is_scheduled(family)):
-            continue
-        yield f"{room}: accelsim/{room}/operators/{family}.py is missing"
-
-
-def _is_scheduled(family: str) -> bool:
-    for operator in legalize_operators():
-        if operator.read.__module__.rpartition(".")[2] == family:
-            return operator.compute is None or _has_schedule(operator.compute)
-    return False
-
-
-def _has_schedule(compute: type) -> bool:
-    layer = Layer("", "", (), (), "", object.__new__(compute))
+def missing_rooms(batch: Batch, case: Case, vectors: Path | None) -> Iterator[str]:
+    """Rooms without a module for a case; vectors are looked for below `vectors`, if given."""
+    if batch.reference.network.layer(case.name).kind == "host":
+        yield "reference: no module of accelsim/reference/operators claims it"
+    hosts = {one.name: one.reason for one in legalize(batch.quantized).host_ops if not one.boundary}
+    if case.name in hosts:
+        yield f"legalize: no module of accelsim/legalize/operators reads it: {hosts[case.name]}"
+        return
     try:
-        find(layer)
-    except ModelError:
-        return False
-    return True
+        program, _ = batch.program(case, CONFIGS[DEFAULT_CONFIG])
+    except ModelError as error:
+        yield f"schedule: no module of accelsim/schedule/operators places it: {error}"
+        return
+    names = {layer.op for layer in program.layers}
+    if vectors is not None and not names & committed_operators(vectors):
+        words = " or ".join(sorted(names))
+        yield f"vectors: no committed case of accelsim/vectors/operators has a layer {words}"
+
+
+def committed_operators(folder: Path) -> set[str]:
+    """What the committed vectors of one configuration are cases of."""
+    headers = (path.read_text(encoding="utf-8") for path in folder.glob("*/case.json"))
+    return {str(json.loads(text)["operator"]) for text in headers}
 
 
 def missing_code(instruction: str, package: Path, rtl: Path) -> Iterator[str]:

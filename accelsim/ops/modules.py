@@ -27,6 +27,7 @@ class Builder:
         self.builder = relax.BlockBuilder()
         self.inputs: list[Any] = []
         self.bindings: list[Any] = []
+        self.layer: str | None = None  # name of the calls that follow
 
     def input(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> Any:
         """A parameter of `main`."""
@@ -35,8 +36,9 @@ class Builder:
         return self.inputs[-1]
 
     def emit(self, call: Any, name: str | None = None) -> Any:
-        """Bind a call; `name` becomes its span, the user's name of a layer."""
-        if name is not None:
+        """Bind a call; `name`, or that of the layer, becomes its span: the user's name of it."""
+        name = self.layer if name is None else name
+        if name is not None and isinstance(call, relax.Call):
             span = tvm.ir.Span(tvm.ir.SourceName(name), 0, 0, 0, 0)
             call = relax.Call(call.op, call.args, call.attrs, call.ty_args, span)
         call = self.builder.normalize(call)
@@ -96,7 +98,9 @@ def qdq_module(cases: Sequence[Case]) -> Any:
         for side, one in enumerate(case.inputs):
             name, dtype = case.input_name(side), str(one.values.dtype)
             x = build.input(name, one.values.shape)
+            build.layer = name
             sources.append(build.requantized(x, name, one.scale, one.zero, dtype))
+        build.layer = case.name
         value = _operator(build, case, sources, quantized=True)
         results.append(build.requantized(value, case.name, case.scale, case.zero, case.dtype))
     return build.module(results)

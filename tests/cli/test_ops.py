@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from accelsim.ops import Outcome, Stage, known_operators, operator_of
+from accelsim.legalize import operators as legalize_operators
+from accelsim.ops import Batch, Outcome, Stage, known_operators, make_case, operator_of
 from accelsim.ops.matrix import claimed_cells
-from accelsim.ops.missing import missing_code, missing_modules
+from accelsim.ops.missing import missing_code, missing_rooms
 from accelsim.ops.results import RESULTS, merge_results
-from accelsim.sources import PACKAGE, rtl_root
+from accelsim.reference import operators as reference_operators
+from accelsim.schedule import operators as schedule_operators
+from accelsim.sources import PACKAGE, rtl_root, vectors_root
+from accelsim.spec.config import CONFIGS
 from tests.cli.invocation import invoke
 
 
@@ -83,16 +87,27 @@ def test_results_of_another_schema_are_refused(tmp_path):
     assert invoke(tmp_path, "ops", "--results", "y.json").code == 2
 
 
-def test_rooms_without_a_module_are_named(tmp_path):
-    for room in ("legalize", "reference", "schedule", "ops"):
-        (tmp_path / room / "operators").mkdir(parents=True)
-        (tmp_path / room / "operators" / "add.py").touch()
-    assert list(missing_modules("add", PACKAGE)) == []
-    assert list(missing_modules("add", tmp_path)) == [
-        "vectors: accelsim/vectors/operators/add.py is missing"
-    ]
-    rooms = [text.split(":")[0] for text in missing_modules("fourier", PACKAGE)]
-    assert rooms == ["legalize", "reference", "schedule", "ops", "vectors"]
+@pytest.fixture(scope="module")
+def plain():
+    """The plain case of add, alone."""
+    case = make_case("add", operator_of("add").edges(CONFIGS["edge8"])[0], 1)
+    return lambda: (Batch([case]), case)
+
+
+def test_rooms_that_know_an_operator_are_not_named(plain):
+    assert list(missing_rooms(*plain(), vectors_root() / "edge8")) == []
+
+
+def test_rooms_that_do_not_know_an_operator_are_named(plain, monkeypatch, tmp_path):
+    (text,) = missing_rooms(*plain(), tmp_path)
+    assert text == "vectors: no committed case of accelsim/vectors/operators has a layer add"
+    monkeypatch.setattr(schedule_operators, "_known", dict)
+    (text,) = missing_rooms(*plain(), tmp_path)
+    assert text.startswith("schedule: ") and "no schedule for Add" in text
+    monkeypatch.setattr(legalize_operators, "_discovered", lambda: ())
+    monkeypatch.setattr(reference_operators, "_registry", dict)
+    rooms = [text.split(":")[0] for text in missing_rooms(*plain(), tmp_path)]
+    assert rooms == ["reference", "legalize"]
 
 
 def test_instructions_without_code_are_named(tmp_path):

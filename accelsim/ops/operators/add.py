@@ -1,8 +1,7 @@
-"""The sum of two maps with scales of their own."""
+"""Sum and difference of two tensors with scales of their own, broadcast, or with a constant."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,58 +9,74 @@ import torch
 from tvm import relax
 
 from accelsim.ops.case import Case, Spec
-from accelsim.ops.edges import common_edges
 from accelsim.ops.modules import Builder
 from accelsim.ops.operator import Facts, Operator
-from accelsim.ops.values import UNIFORM_DEVIATION, activation, drawn, output_zero
-from accelsim.spec.config import Config
-
-
-def add_edges(config: Config) -> tuple[Spec, ...]:
-    """Sums of two maps."""
-    plain = Spec("plain", channels=config.lanes)
-    return (
-        *common_edges(config, plain, 3),
-        replace(plain, name="saturating", spread=600.0),
-        replace(plain, name="relu", relu=True),
-    )
-
-
-def _draw(rng: np.random.Generator, config: Config) -> Spec:
-    return Spec(**drawn(rng, config.lanes, 3), relu=bool(rng.integers(2)))
+from accelsim.ops.pairs import (
+    BROADCAST,
+    PairSpec,
+    draw_pair,
+    expanded,
+    legal_pair,
+    pair_case,
+    pair_edges,
+    relax_operands,
+    torch_operands,
+)
 
 
 def _make(rng: np.random.Generator, operator: str, spec: Spec) -> Case:
-    inputs = tuple(activation(rng, spec, side) for side in range(2))
-    deviation = np.sqrt(sum(float(one.scale) ** 2 for one in inputs)) * UNIFORM_DEVIATION
-    scale = np.float32(deviation / spec.spread)
-    return Case(operator, spec, inputs, scale, output_zero(rng, spec, 2))
+    return pair_case(rng, operator, spec, torch.sub if operator == "subtract" else torch.add)
 
 
 def _relax(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
-    return build.emit(relax.op.add(*sources))
+    join = relax.op.subtract if case.operator == "subtract" else relax.op.add
+    return build.emit(join(*relax_operands(build, case, sources, quantized)))
+
+
+def _torch(case: Case, sources: list[Any]) -> Any:
+    a, b = torch_operands(case, sources)
+    return a - b if case.operator == "subtract" else a + b
 
 
 def _quantized(case: Case, inputs: list[Any]) -> Any:
     run = torch.ops.quantized.add_relu if case.spec.relu else torch.ops.quantized.add
-    return run(*inputs, float(case.scale), case.zero)
+    return run(*expanded(case, inputs), float(case.scale), case.zero)
+
+
+def _facts(*exact: str, notes: str = "") -> Facts:
+    return Facts(
+        types="two int8 or uint8 activations, or one and a constant",
+        limits=BROADCAST,
+        instructions=("load", "store", "add"),
+        roundings=("qnnpack", "fp32", "tflite", "onnxruntime"),
+        exact=exact,
+        notes=notes,
+    )
 
 
 OPERATORS = (
     Operator(
         "add",
-        Facts(
-            types="two int8 or uint8 activations",
-            limits=("both operands of one shape",),
-            instructions=("load", "store", "add"),
-            roundings=("qnnpack", "fp32"),
-            exact=("PyTorch qnnpack",),
-        ),
-        add_edges,
-        _draw,
+        _facts("PyTorch qnnpack", "TFLite"),
+        pair_edges,
+        draw_pair,
         _make,
         relax=_relax,
-        torch=lambda case, sources: sources[0] + sources[1],
+        torch=_torch,
         quantized=_quantized,
+        legal=legal_pair,
+        spec=PairSpec,
+    ),
+    Operator(
+        "subtract",
+        _facts("TFLite", notes="PyTorch has no quantized difference: its float kernel at ties"),
+        pair_edges,
+        draw_pair,
+        _make,
+        relax=_relax,
+        torch=_torch,
+        steps=1,
+        legal=legal_pair,
+        spec=PairSpec,
     ),
 )

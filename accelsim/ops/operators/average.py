@@ -1,0 +1,212 @@
+"""Averages over windows, and sums, means and maxima over height and width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from tvm import relax
+
+from accelsim.ops.case import Case, Spec
+from accelsim.ops.edges import common_edges, rounded, square_beyond
+from accelsim.ops.modules import Builder
+from accelsim.ops.operator import Facts, Operator
+from accelsim.ops.operators.pool import KERNELS, WindowSpec, legal_window, make_unscaled
+from accelsim.ops.values import (
+    MATRIX_ERROR,
+    activation,
+    choice,
+    drawn,
+    output_zero,
+    size_between,
+)
+from accelsim.spec.config import Config
+
+op = relax.op
+functional = torch.nn.functional
+TYPES = "int8 or uint8 activations, int32 sums"
+SUMS = "sums that cannot leave int32"
+
+
+@dataclass(frozen=True, slots=True)
+class AverageSpec(WindowSpec):
+    """Windows whose padding counts, or not; with `ceil` the last ones may hang over the edge."""
+
+    counted: bool = True
+    ceil: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionSpec(Spec):
+    """A reduction over some of (n, c, h, w), kept as axes of one element."""
+
+    kind: str = "mean"  # "mean", "sum" or "max"
+    axes: tuple[int, ...] = (2, 3)
+
+
+def average_edges(config: Config) -> tuple[AverageSpec, ...]:
+    """Windows of 3×3 with padding, whose padding counts or not."""
+    plain = AverageSpec("plain", channels=config.lanes, stride=(2, 2), size=(9, 8), padding=(1, 1))
+    inside = replace(plain, name="inside", counted=False)
+    bare = replace(plain, name="no_padding", padding=(0, 0), kernel=(3, 2), stride=(1, 2))
+    few = "averages of narrow values"
+    return (
+        *common_edges(config, plain, 1),
+        replace(plain, name="whole_map", kernel=(9, 8), padding=(0, 0), stride=(1, 1)),
+        replace(plain, name="long_window", kernel=(1, 5), padding=(0, 2)),
+        inside,
+        bare,
+        replace(inside, name="inside_two_images", batch=2, channels=config.lanes + 3),
+        replace(inside, name="inside_zero_low", zeros=(0,)),
+        replace(inside, name="inside_zero_high", zeros=(255,)),
+        replace(inside, name="over_the_edge", ceil=True, size=(8, 10), kernel=(3, 2)),
+        replace(inside, name="over_without_padding", ceil=True, padding=(0, 0), size=(8, 9)),
+        *rounded((bare, inside), ("no_padding", "inside")),
+        *rounded((replace(bare, name="ties", values="narrow", few=few),), ("ties",)),
+        *rounded((replace(inside, name="edge", ceil=True, zeros=(0,)),), ("edge",)),
+    )
+
+
+def reduction_edges(config: Config) -> tuple[ReductionSpec, ...]:
+    """Means, sums and maxima over both axes or one of them."""
+    plain = ReductionSpec("plain", channels=config.lanes, size=(7, 6))
+    edges = common_edges(config, plain, 2)
+    kept = [spec for spec in edges if spec.name not in ("beyond_activations", "ends_only")]
+    total = replace(plain, name="sum", kind="sum")
+    beyond = square_beyond(config.act_rows // 4)
+    return (
+        *kept,
+        replace(plain, name="over_rows", axes=(2,)),
+        replace(plain, name="over_columns", axes=(3,)),
+        total,
+        replace(total, name="sum_over_columns", axes=(3,), channels=config.lanes + 1),
+        replace(plain, name="maximum", kind="max"),
+        replace(plain, name="maximum_over_rows", kind="max", axes=(2,)),
+        replace(plain, name="beyond_activations", size=beyond, spread=300.0),
+        replace(plain, name="narrowing", spread=6.0, few="a mean of few steps"),
+        *rounded((plain, total), ("plain", "sum")),
+        *rounded((replace(plain, name="columns", axes=(3,), zeros=(0, 255)),), ("columns",)),
+    )
+
+
+def _draw_average(rng: np.random.Generator, config: Config) -> AverageSpec:
+    common, kernel = drawn(rng, config.lanes, 1), choice(rng, KERNELS)
+    common["size"] = tuple(max(s, k) for s, k in zip(common["size"], kernel, strict=True))
+    padding = tuple(int(rng.integers(0, k // 2 + 1)) for k in kernel)
+    counted = bool(rng.integers(2))
+    return AverageSpec(
+        **common,
+        kernel=kernel,
+        stride=size_between(rng, 1, 4),
+        padding=(padding[0], padding[1]),
+        counted=counted,
+        ceil=not counted and bool(rng.integers(2)),
+    )
+
+
+def _draw_reduction(rng: np.random.Generator, config: Config) -> ReductionSpec:
+    kind, axes = choice(rng, ("mean", "sum", "max")), choice(rng, ((2, 3), (2,), (3,)))
+    return ReductionSpec(**drawn(rng, config.lanes, 2), kind=kind, axes=axes)
+
+
+def _legal_average(spec: AverageSpec) -> bool:
+    """What PyTorch has, and what is defined: padding that counts has no overhang."""
+    return legal_window(spec) and not (spec.ceil and spec.counted)
+
+
+def _make_reduction(rng: np.random.Generator, operator: str, spec: Any) -> Case:
+    if spec.kind == "max":
+        return make_unscaled(rng, operator, spec)
+    source = activation(rng, spec)
+    reduced = source.reals.mean(spec.axes) if spec.kind == "mean" else source.reals.sum(spec.axes)
+    deviation = max(float(reduced.std()), float(np.abs(reduced).mean()) / 2, 2.0**-20)
+    scale = np.float32(deviation / spec.spread)
+    return Case(operator, spec, (source,), scale, output_zero(rng, spec, 1))
+
+
+def _relax_average(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
+    spec: Any = case.spec
+    return build.emit(
+        op.nn.avg_pool2d(
+            sources[0],
+            list(spec.kernel),
+            list(spec.stride),
+            [*spec.padding, *spec.padding],
+            ceil_mode=spec.ceil,
+            count_include_pad=spec.counted,
+        )
+    )
+
+
+def _relax_reduction(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
+    spec: Any = case.spec
+    run = {"mean": op.mean, "sum": op.sum, "max": op.max}[spec.kind]
+    return build.emit(run(sources[0], list(spec.axes), keepdims=True))
+
+
+def _torch_average(case: Case, sources: list[Any]) -> Any:
+    spec: Any = case.spec
+    window = (spec.kernel, spec.stride, spec.padding, spec.ceil)
+    return functional.avg_pool2d(sources[0], *window, count_include_pad=spec.counted)
+
+
+def _torch_reduction(case: Case, sources: list[Any]) -> Any:
+    spec: Any = case.spec
+    run: Any = {"mean": torch.mean, "sum": torch.sum, "max": torch.amax}[spec.kind]
+    return run(sources[0], spec.axes, keepdim=True)
+
+
+def _average_error(case: Case, sources: list[Any], result: Any) -> Any:
+    spec: Any = case.spec
+    terms = float(np.prod(spec.kernel))
+    return _torch_average(case, [sources[0].abs()]) * (terms * MATRIX_ERROR)
+
+
+def _reduction_error(case: Case, sources: list[Any], result: Any) -> Any:
+    spec: Any = case.spec
+    terms = float(np.prod([spec.shape[axis] for axis in spec.axes]))
+    return _torch_reduction(case, [sources[0].abs()]).abs() * (terms * MATRIX_ERROR)
+
+
+OPERATORS = (
+    Operator(
+        "avg_pool2d",
+        Facts(
+            types=TYPES,
+            limits=(SUMS, "padding that counts has no window beyond it (ceil_mode)"),
+            instructions=("load", "store", "pool"),
+            roundings=("qnnpack", "fp32", "tflite", "onnxruntime"),
+            exact=("PyTorch qnnpack", "LiteRT"),
+            notes="qnnpack divides by the whole window even where padding does not count",
+        ),
+        average_edges,
+        _draw_average,
+        make_unscaled,
+        relax=_relax_average,
+        torch=_torch_average,
+        error=_average_error,
+        steps=1,
+        legal=_legal_average,
+        spec=AverageSpec,
+    ),
+    Operator(
+        "reduce",
+        Facts(
+            types=TYPES,
+            limits=("mean, sum and maximum over height, width or both", SUMS),
+            instructions=("load", "store", "pool"),
+            roundings=("qnnpack", "fp32", "tflite", "onnxruntime"),
+            exact=("LiteRT",),
+        ),
+        reduction_edges,
+        _draw_reduction,
+        _make_reduction,
+        relax=_relax_reduction,
+        torch=_torch_reduction,
+        error=_reduction_error,
+        steps=1,
+        spec=ReductionSpec,
+    ),
+)

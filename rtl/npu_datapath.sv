@@ -188,7 +188,7 @@ module npu_datapath (
 
   // 0 npu_vector, 1 npu_rows.
   logic to_rows, both_idle;
-  logic [1:0] unit_ready, unit_done, unit_rd_en, unit_par_en, unit_wr_en;
+  logic [1:0] to_unit, unit_ready, unit_done, unit_rd_en, unit_par_en, unit_wr_en;
   logic [1:0][15:0] unit_rd_row, unit_par_row, unit_wr_row;
   npu_pkg::row_t [1:0] unit_wr_data;
   logic [7:0] opcode;
@@ -197,6 +197,8 @@ module npu_datapath (
   assign to_rows = opcode == npu_pkg::OP_LOOKUP || opcode == npu_pkg::OP_SOFTMAX ||
       opcode == npu_pkg::OP_LAYERNORM;
   assign both_idle = &unit_ready;
+  assign to_unit[0] = cmd_valid_i[Vector] && both_idle && !to_rows;
+  assign to_unit[1] = cmd_valid_i[Vector] && both_idle && to_rows;
   assign cmd_ready_o[Vector] = both_idle;
   assign done_o[Vector] = |unit_done;
   assign act_rd_en[1] = |unit_rd_en;
@@ -210,7 +212,7 @@ module npu_datapath (
   npu_vector u_vector (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i  (cmd_valid_i[Vector] && both_idle && !to_rows),
+    .cmd_valid_i  (to_unit[0]),
     .cmd_ready_o  (unit_ready[0]),
     .cmd_i        (cmd_i[Vector]),
     .done_o       (unit_done[0]),
@@ -232,7 +234,7 @@ module npu_datapath (
   npu_rows u_rows (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i   (cmd_valid_i[Vector] && both_idle && to_rows),
+    .cmd_valid_i   (to_unit[1]),
     .cmd_ready_o   (unit_ready[1]),
     .cmd_i         (cmd_i[Vector]),
     .done_o        (unit_done[1]),

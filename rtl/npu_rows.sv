@@ -133,18 +133,23 @@ module npu_rows (
   logic [30:0] scale;
   logic [5:0] scale_places, inverse_places;
   npu_pkg::word_row_t parts;
+  logic takes_max, takes_sum, adds_parts;
+
+  assign takes_max  = element[2] && step_q[2].pass == npu_rows_pkg::PassMax;
+  assign takes_sum  = is_norm && is_sum[2];
+  assign adds_parts = is_softmax && is_sum[5];
 
   npu_rows_reduce u_reduce (
     .clk_i,
-    .max_en_i     (element[2] && step_q[2].pass == npu_rows_pkg::PassMax),
-    .sum_en_i     (is_sum[2] && is_norm),
+    .max_en_i     (takes_max),
+    .sum_en_i     (takes_sum),
     .first_i      (step_q[2].first_block),
     .keep_i       (keep_element),
     .act_i        (act_rd_data_i),
     .max_o        (largest),
     .sum_o        (sum),
     .squares_o    (squares),
-    .parts_en_i   (is_sum[5] && is_softmax),
+    .parts_en_i   (adds_parts),
     .parts_first_i(step_q[5].first_block),
     .parts_i      (parts),
     .parts_o      (parts_sum)
@@ -174,8 +179,13 @@ module npu_rows (
   // ------------------------------------------------------------------------------------------- lanes
   npu_pkg::row_t table_bytes, norm_bytes;
   logic [7:2] norm_valid;
+  logic takes_index, takes_part, takes_value, takes_byte;
 
   assign norm_valid = is_norm ? is_out[7:2] : '0;
+  assign takes_index = !is_norm && (is_sum[2] || is_out[2]);
+  assign takes_part = !is_norm && is_sum[4];
+  assign takes_value = !is_norm && is_out[4];
+  assign takes_byte = !is_norm && is_out[5];
   assign tab_rd_en_o = !is_norm && (is_sum[3] || is_out[3]);
   assign tab_rd_table_o = job_q.lut;
 
@@ -183,17 +193,17 @@ module npu_rows (
     npu_rows_table u_table (
       .clk_i,
       .is_softmax_i(is_softmax),
-      .index_en_i  (!is_norm && (is_sum[2] || is_out[2])),
+      .index_en_i  (takes_index),
       .act_i       (act_rd_data_i[l]),
       .max_i       (largest),
       .index_o     (tab_rd_word_o[l]),
-      .part_en_i   (!is_norm && is_sum[4]),
-      .value_en_i  (!is_norm && is_out[4]),
+      .part_en_i   (takes_part),
+      .value_en_i  (takes_value),
       .keep_i      (keep_part[l]),
       .word_i      (tab_rd_data_i[l]),
       .scale_i     (scale),
       .part_o      (parts[l]),
-      .byte_en_i   (!is_norm && is_out[5]),
+      .byte_en_i   (takes_byte),
       .byte_keep_i (keep_table[l]),
       .places_i    (scale_places),
       .byte_o      (table_bytes[l])

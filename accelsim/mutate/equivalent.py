@@ -89,6 +89,14 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ),
     ("npu_rows_reciprocal.sv", "busy_q && !update_q", "computes what nobody reads"),
     ("npu_rows.sv", "!is_norm && (is_sum[3] || is_out[3])", "reads words that nobody takes"),
+    ("npu_rows.sv", "!is_norm && (is_sum[2] || is_out[2])", "computes what nobody reads"),
+    (
+        "npu_rows.sv",
+        "!is_norm && is_out[4]",
+        "a part of a sum goes first; other words nobody reads",
+    ),
+    ("npu_rows.sv", "!is_norm && is_out[5]", "computes what nobody reads"),
+    ("npu_rows.sv", "is_softmax && is_sum[5]", "the sum was taken before more is added"),
 )
 
 

@@ -55,7 +55,6 @@ CONSTANT_PARENTS = (
     "VariableDimension",
     "ReplicationExpression",
     "MultipleConcatenationExpression",
-    "StandardCaseItem",
     "CaseGenerate",
     "ConcurrentAssertionStatement",
     "ConcurrentAssertionMember",
@@ -72,6 +71,7 @@ BODIES = {
     "ForLoopStatement": ("statement",),
     "LoopGenerate": ("block",),
     "IfGenerate": ("block", "elseClause"),
+    "StandardCaseItem": ("clause",),
 }
 PLACES = ("ContinuousAssign", "AlwaysCombBlock", "AlwaysFFBlock", "FunctionDeclaration")
 VARIABLE = re.compile(r"\b[a-z][a-z0-9_]*\b")

@@ -1,0 +1,72 @@
+"""PReLU: values below zero times a slope of their channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tvm import te, tirx
+
+from accelsim.artifacts import PRelu
+from accelsim.legalize.expressions import Arguments, clamped, output, output_shape
+from accelsim.legalize.frame import Frame, leaf_of, operator_of
+from accelsim.legalize.graph import Node
+from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.operators import Operator
+from accelsim.legalize.qnnpack import reason_multiplier_unusable
+
+
+def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
+    """A PReLU of a quantized tensor with one slope, or one a channel, all positive."""
+    leaf, slopes = leaf_of(frame, node.args[0]), frame.graph.constant(node.args[1])
+    if leaf is None:
+        return Rejection("its input is not a quantized activation")
+    if slopes is None:
+        return Rejection("its slopes are computed at run time")
+    if not leaf.layout or int(node.value.attrs.axis) % len(leaf.shape) != leaf.layout.index("c"):
+        return Rejection("its slopes are not along the channels")
+    if frame.rounding == "tflite":
+        return Rejection("TFLite's PRELU has quantized slopes and two multipliers of its own")
+    channels = leaf.shape[leaf.layout.index("c")]
+    slope = np.broadcast_to(slopes.reshape(-1).astype(np.float32), (channels,))
+    scale, out = leaf.quantization.scale, frame.quantization
+    inverse = np.float32(1) / out.scale
+    below = np.ascontiguousarray(scale * slope)
+    if not np.all(below > 0):
+        return Rejection("a slope is not positive")
+    reason = reason_multiplier_unusable(np.array([scale, inverse, below.min(), below.max()]))
+    if reason is not None:
+        return Rejection(reason)
+    low, high = frame.int8_limits
+    compute = PRelu(
+        input_zero_point=leaf.quantization.int8_zero_point,
+        positive_scale=scale,
+        negative_scale=below,
+        inverse_output_scale=inverse,
+        zero_point=out.int8_zero_point,
+        clamp_min=low,
+        clamp_max=high,
+    )
+    return operator_of(frame, "prelu", (leaf,), compute)
+
+
+def expression(op: IntegerOp, arguments: Arguments) -> Any:
+    """rint((max(x - z, 0)·s + min(x - z, 0)·t) · (1/so)) + zo."""
+    (x,) = arguments.activations
+    prelu = arguments.values
+
+    def bent(*index: Any) -> Any:
+        centred = x(*index).astype("int32") - prelu.input_zero_point
+        scale = tirx.if_then_else(centred < 0, prelu.negative_scale(index[3]), prelu.positive_scale)
+        return centred.astype("float32") * scale
+
+    # A stage of its own, so that both products are rounded.
+    reals = te.compute(output_shape(op), bent, name="bent")
+
+    def element(*index: Any) -> Any:
+        return clamped(tirx.nearbyint(reals(*index) * prelu.inverse_output_scale), prelu)
+
+    return output(op, element, "prelu")
+
+
+OPERATOR = Operator(("prelu",), ("relax.nn.prelu",), PRelu, read, expression)

@@ -1,0 +1,83 @@
+"""PReLU of an activation, with slopes along its channels.
+
+What comes in: an island, or a layer's site. What goes out: its claim and kernel. It must not know
+other families.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import te
+
+from accelsim.reference.derive import ends_of
+from accelsim.reference.flow import Claim, Island, Node, Source
+from accelsim.reference.kernels import Emitter, Kernel, Values, finished
+from accelsim.reference.operators import Operator
+from accelsim.reference.site import Site
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slopes:
+    """One slope, or one a channel of the axis."""
+
+    values: np.ndarray
+    axis: int
+
+
+def recognise(island: Island) -> Claim | None:
+    """A PReLU of one source with constant, positive slopes."""
+    node = island.ending.value
+    if not isinstance(node, Node) or node.operator != "relax.nn.prelu":
+        return None
+    source, slopes = node.operands[:2]
+    axis = int(node.attrs.axis) % max(len(node.shape), 1)
+    if not isinstance(source, Source) or not isinstance(slopes, np.ndarray):
+        return None
+    if island.rounding == "tflite" or axis != source.tensor.axis or not np.all(slopes > 0):
+        return None
+    core = Slopes(slopes.reshape(-1).astype(np.float32), axis)
+    return Claim("prelu", core, (source,), node.shape, island.ending.limits)
+
+
+def kernel(site: Site) -> Kernel:
+    """Each side of zero has a scale; their sum is rounded in output steps."""
+    core: Slopes = site.layer.core
+    source = site.inputs[0]
+    values = {
+        "input_zero_point": np.array(source.zero_point, np.int32),
+        "above": np.array(source.scale, np.float32),
+        "below": source.scale * core.values,
+        "inverse": np.array(np.float32(1) / site.output.scale, np.float32),
+        **ends_of(site),
+    }
+    return Kernel(_emit, values, core.axis)
+
+
+def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
+    """Products, their sum and its multiple are loop nests of their own: each rounds."""
+    axis = emit.geometry
+    centred = emit.centred(x[0], p["input_zero_point"], 0, "int32")
+
+    def side(keep: Any, scaled: Any) -> Any:
+        return lambda t, i: keep(t[0][i], 0).astype("float32") * scaled(t[1], i)
+
+    def slope(one: Any, i: Any) -> Any:
+        return one[i[axis] if int(one.shape[0]) > 1 else 0]
+
+    shape = emit.shapes.core_output
+    above = emit.compute(shape, side(te.max, lambda one, i: one[()]), centred, p["above"])
+    below = emit.compute(shape, side(te.min, slope), centred, p["below"])
+    total = emit.compute(shape, lambda t, i: t[0][i] + t[1][i], above, below)
+
+    def body(t: Any, i: Any) -> Any:
+        value, inverse, zero_point, low, high = t
+        return finished(te.nearbyint(value[i] * inverse[()]), zero_point, low, high)
+
+    ends = (p["inverse"], p["zero_point"], p["low"], p["high"])
+    return emit.compute(shape, body, total, *ends)
+
+
+OPERATOR = Operator("prelu", recognise, kernel, tensor_ranks=frozenset(range(1, 5)))

@@ -24,6 +24,7 @@ ERROR = 2.0**-21  # of exp, tanh and erf in float32, relative; absolute where re
 STEPS = 230  # of the output, from the least result to the greatest one
 NEAR_POLE = 12  # inputs from a pole whose results saturate
 ALIKE = "with inputs this near or far apart most results are alike"
+FAR = 2.0**24  # results beyond are left to saturate
 SIGNED = 128
 
 
@@ -91,7 +92,7 @@ def _fitting(function: Function, source: Activation) -> tuple[float, int]:
     centred = np.arange(INPUTS) - source.zero
     centred = centred[np.abs(centred) > (NEAR_POLE if function.pole else -1)]
     results = function.torch(torch.from_numpy(centred * float(source.scale))).numpy()
-    results = results[np.abs(results) < 2.0**12]
+    results = results[np.abs(results) < FAR]
     low, high = min(float(results.min()), 0.0), max(float(results.max()), 0.0)
     scale = max(high - low, 2.0**-40) / STEPS
     return scale, int(np.clip(round(10 - low / scale), 0, 255))

@@ -1,9 +1,10 @@
 """The long campaign of random programs: RTL against simulator, in values, cycles and errors.
 
 `python -m tools.random_programs [--config NAME] [--count N] [--seed S] [--only NUMBER]`. Program
-NUMBER of seed S is always the same, so a failure is repeated alone with `--only`. Three kinds take
-turns: legal programs one engine after the other, legal programs on all engines at once (also behind
-a memory that stalls), and programs that overlap or are broken on purpose.
+NUMBER of seed S is always the same, so a failure is repeated alone with `--only`; it is printed as
+a small program that fails too. Three kinds take turns: legal programs one engine after the other,
+legal programs on all engines at once (also behind a memory that stalls), and programs that overlap
+or are broken on purpose.
 
 Instructions whose values were compared are counted by opcode, mode, kind and flags.
 
@@ -29,8 +30,10 @@ from accelsim.programs import coverage
 from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import launch
 from accelsim.programs.phases import random_launch
+from accelsim.programs.reducing import reduced
 from accelsim.programs.streams import overlapping, regions, serial
 from accelsim.simulate import Simulator
+from accelsim.spec.assembler import disassemble
 from accelsim.spec.config import load_config
 
 PROGRESS = 100
@@ -91,7 +94,18 @@ def _serial(rtl: Cosim, rng: np.random.Generator, number: int, counts: Counter[s
     rtl.memory, rtl.skews = MemoryOptions(latency=int(rng.integers(2, 120))), random_skews(number)
     addresses = launch_placement(given, rtl.skews).addresses()
     simulator = Simulator(config, latency=rtl.memory.latency, base_addresses=addresses)
-    return difference(simulator.run(given), rtl.launch(given))
+    wrong = difference(simulator.run(given), rtl.launch(given))
+    return wrong + _small(rtl, given) if wrong else ""
+
+
+def _small(rtl: Cosim, given: Launch) -> str:
+    """The text of a small program that still differs, instructions in turn."""
+    addresses = launch_placement(given, rtl.skews).addresses()
+    simulator = Simulator(rtl.config, latency=rtl.memory.latency, base_addresses=addresses)
+    small = reduced(given, lambda one: difference(simulator.run(one), rtl.launch(one)) != "")
+    if small is None:
+        return "; it agrees when its instructions run one after the other"
+    return f"; so does this one over the same memory:\n{disassemble(small.program.words)}"
 
 
 def _phases(rtl: Cosim, rng: np.random.Generator, number: int, counts: Counter[str]) -> str:
@@ -101,8 +115,10 @@ def _phases(rtl: Cosim, rng: np.random.Generator, number: int, counts: Counter[s
     rtl.memory, rtl.skews = MemoryOptions(latency=int(rng.integers(2, 120))), {}
     expected = Simulator(rtl.config, latency=rtl.memory.latency).run(given)
     wrong = difference(expected, rtl.launch(given))
+    if wrong:
+        return wrong + _small(rtl, given)
     rtl.memory = random_stalls(seed=number)
-    return wrong or memory_difference(expected, rtl.launch(given))
+    return memory_difference(expected, rtl.launch(given))
 
 
 def _broken(rtl: Cosim, rng: np.random.Generator, number: int, _: Counter[str]) -> str:

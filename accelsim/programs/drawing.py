@@ -65,12 +65,13 @@ def parameter_row(
 ) -> NDArray[np.int32]:
     """`lanes` words of one kind, the usual ones of integer modes four times out of five.
 
-    `i` an int32 bias, `f` a positive float around `spread`; `m` a multiplier of a fixed-point sum,
-    `s` its shift; `M` a mantissa, `S` a shift with which it is around `spread`; `g` a gain of about
-    `spread`, `o` an offset of a layer normalization.
+    `i` a bias that stays within int8 with a scale of `spread`, `f` a positive float around it; `m`
+    a multiplier of a fixed-point sum, `s` its shift; `M` a mantissa, `S` a shift with which it is
+    around `spread`; `g` a gain of about `spread`, `o` an offset of a layer normalization.
     """
     if kind == "i":
-        return rng.integers(-(1 << 20), 1 << 20, lanes).astype(np.int32)
+        bound = min(1 << 20, 1 + round(64 / spread))
+        return rng.integers(-bound, bound, lanes).astype(np.int32)
     if kind == "f":
         floats = np.exp(rng.normal(0, 1.5, lanes)).astype(np.float32) * np.float32(spread)
         return floats.view(np.int32)

@@ -3,7 +3,8 @@
 What comes in: a generator and a configuration. What goes out: launches. A program is a list of
 phases with a barrier of tokens between them; in one phase each engine has its own activation bank,
 its own half of weight, parameter and table memory and its own accumulator bank, and the roles
-rotate.
+rotate. The lower half of parameter memory holds multipliers only, the upper one pairs of a small
+bias and a multiplier, with which results depend on every operand.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ import numpy as np
 from accelsim.artifacts import Launch
 from accelsim.programs.building import REGION_BEATS, Step
 from accelsim.programs.building import launch as launch_steps
+from accelsim.programs.drawing import parameter_row
 from accelsim.programs.transfers import random_fields
 from accelsim.programs.vector_fields import MAKERS, random_parameters, small, strides
 from accelsim.simulate.transfer import LOCAL
-from accelsim.spec.config import ENGINES, LOAD, MATRIX, STORE, VECTOR, Config
+from accelsim.spec.config import ENGINES, LOAD, MATRIX, PAR_BEATS, STORE, VECTOR, Config
 from accelsim.spec.encoding import check, encode, extent_end
 from accelsim.spec.isa import BY_NAME
 
 Rng = np.random.Generator
 Values = dict[str, int]
 Rows = tuple[int, int]  # first row and the one after the last
-PARAMETER_REGION, TARGET_REGIONS = 1, (3, 4)
+PARAMETER_REGION, PAIR_REGION, TARGET_REGIONS = 1, 6, (3, 4)
+PAIR_BEATS = 2 * PAR_BEATS
+PAIR_SCALES = (-15, -3)  # binary logarithms
 PHASES = 6
 
 
@@ -107,8 +111,8 @@ def window(rng: Rng, config: Config) -> Values:
     pair = ("h", "w")
     return {
         **strides(rng, "in", config.act_bank_rows // 2),
-        **{f"in_{x}": small(rng, 6) for x in pair},
-        **{f"origin_{x}": int(rng.integers(-3, 3)) for x in pair},
+        **{f"in_{x}": int(rng.integers(1, 7)) for x in pair},
+        **{f"origin_{x}": int(rng.integers(-2, 2)) for x in pair},
         **{f"{n}_{x}": small(rng, 3) for n in ("stride", "dilation") for x in pair},
         **{f"out_{x}": small(rng, 6) for x in pair},
         "kernel_h": small(rng, 3),
@@ -134,7 +138,24 @@ def load(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
     values["dram_offset"] = int(rng.integers(0, REGION_BEATS // 2))
     values["base_reg"] = PARAMETER_REGION if values["memory"] == 2 else int(rng.choice([2, 5]))
     places = place.load[LOCAL[values["memory"]]]
-    return "load", moved(rng, values, "local_base", places, 64)
+    values = moved(rng, values, "local_base", places, 64)
+    return "load", _in_pairs(values) if values["memory"] == 2 and places[0] else values
+
+
+def _in_pairs(values: Values) -> Values:
+    """A load of whole pairs of parameter rows to where a pair belongs."""
+    beats = PAIR_BEATS
+    count = -(-values["count0"] // beats) * beats
+    aligned = ("dram_offset", "local_base", "dram_stride1", "dram_stride2")
+    return {
+        **values,
+        **{name: values[name] // beats * beats for name in aligned},
+        "base_reg": PAIR_REGION,
+        "count0": count,
+        "local_stride0": 1,
+        "local_stride1": count,
+        "local_stride2": count * values["count1"],
+    }
 
 
 def store(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
@@ -159,7 +180,7 @@ def matrix(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
 
 def vector(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
     """An instruction of the vector engine whose destination rows are all different."""
-    name = str(rng.choice(list(MAKERS)))
+    name = str(rng.choice([*MAKERS, "add", "binary", "binary"]))
     values = MAKERS[name](rng, config)
     values["dst_col_stride"] = 1 + int(rng.integers(2))
     values["dst_row_stride"] = values["out_w"] * values["dst_col_stride"]
@@ -167,6 +188,8 @@ def vector(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
     values = moved(rng, values, "dst_base", place.vector["act write"], 32)
     if "par_base" in values:
         values = moved(rng, values, "par_base", place.vector["par"], 4)
+        if place.vector["par"][0]:
+            values = _of_pairs(name, values)
     if "lut" in values:
         values["lut"] = 1 - place.matrix_bank  # the table that no load fills in this phase
     for base in ("in_base", "a_base", "b_base"):
@@ -175,6 +198,15 @@ def vector(rng: Rng, config: Config, place: Roles) -> tuple[str, Values]:
     if name == "drain":
         values["acc_bank"] = 1 - place.matrix_bank
     return name, values
+
+
+def _of_pairs(name: str, values: Values) -> Values:
+    """Where parameters are pairs of bias and multiplier, mode fp32 takes a pair a block."""
+    if name == "add":
+        return {**values, "mode": max(1, values["mode"])}
+    even = {name: values[name] & ~1 for name in ("par_base", "par_stride")}
+    plain = {"mode": 0} if values.get("mode") in (1, 2, 3) else {}  # of which results depend more
+    return {**values, **even, **plain}
 
 
 MAKE: dict[int, Callable[[Rng, Config, Roles], tuple[str, Values]]] = {
@@ -204,8 +236,10 @@ def filled(config: Config) -> list[Step]:
         ("load", {"base_reg": 2, "count0": bank, "count1": config.act_banks, "dram_stride1": 999}
          | rows),
         ("load", {"memory": 1, "base_reg": 2, "count0": config.wgt_rows} | rows),
-        ("load", {"memory": 2, "base_reg": PARAMETER_REGION, "count0": config.par_beats,
-                  } | rows),
+        ("load", {"memory": 2, "base_reg": PARAMETER_REGION, "count0": config.par_beats // 2}
+         | rows),
+        ("load", {"memory": 2, "base_reg": PAIR_REGION, "count0": config.par_beats // 2,
+                  "local_base": config.par_beats // 2} | rows),
         ("load", {"memory": 3, "base_reg": 2, "count0": config.tab_beats,
                   "give": bits(*others)} | rows),
         ("conv", {"take": bits(LOAD), "acc_bank": 0, **ones, **tails}),
@@ -251,4 +285,11 @@ def random_launch(rng: Rng, config: Config) -> Launch:
     repeats = -(-REGION_BEATS // config.par_beats)
     words = np.concatenate([random_parameters(rng, config) for _ in range(repeats)])
     dram[PARAMETER_REGION] = words.view(np.uint8).ravel()[: REGION_BEATS * config.lanes]
+    pairs = [
+        parameter_row(rng, kind, scale, config.lanes)
+        for scale in 2.0 ** rng.uniform(*PAIR_SCALES, 64)
+        for kind in "if"
+    ]
+    pair_bytes = np.concatenate(pairs).view(np.uint8)
+    dram[PAIR_REGION] = np.resize(pair_bytes, REGION_BEATS * config.lanes)
     return Launch(launch.program, dram, cycle_limit=launch.cycle_limit)

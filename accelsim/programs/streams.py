@@ -22,14 +22,14 @@ from accelsim.spec.encoding import check, decode, encode, extent_end
 from accelsim.spec.isa import BY_NAME
 
 FLOATS = 1  # base register behind which every word is a positive float
-WORDS = 7  # base register behind which there are words for integer modes and tables of softmax
-NAMES = [*DRAW, *("load", "store") * 3]  # bus errors must meet one now and then
+WORDS = 7  # base register behind which words suit each mode, and tables suit softmax
+NAMES = [*DRAW, *("add", "binary") * 2, *("load", "store") * 3]  # many forms, and bus errors
 
 
 def regions(seed: int, lanes: int) -> dict[int, np.ndarray]:
     """DRAM behind base registers 1 to 7; behind FLOATS words that are multipliers and biases.
 
-    Behind WORDS are rows for integer modes, see `accelsim.programs.words`.
+    Behind WORDS are rows that suit each mode, see `accelsim.programs.words`.
     """
     rng = np.random.default_rng(seed)
     dram = {b: rng.integers(0, 256, REGION_BEATS * lanes, dtype=np.uint8) for b in range(1, 8)}
@@ -100,9 +100,12 @@ def serial(rng: np.random.Generator, config: Config, count: int) -> list[Step]:
 
 
 def with_words(rng: np.random.Generator, step: Step, config: Config) -> list[Step]:
-    """The step; in an integer mode behind a load of its words, and before one of floats again."""
+    """The step, behind a load of words that suit it and before one of floats again.
+
+    In mode fp32 it may take what is there, of which results depend less on the other operands.
+    """
     load = words_load(rng, *step)
-    if load is None:
+    if load is None or (not step[1].get("mode", 1) and rng.random() < 0.3):
         return [step]
     return [
         ("load", {**load, "base_reg": WORDS}),

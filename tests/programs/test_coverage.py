@@ -46,7 +46,7 @@ def test_random_programs_hold_every_form(seed):
     for number in range(PROGRAMS):
         rng = np.random.default_rng([seed, number])
         counts += drawn(random_launch(rng, EDGE).program.words)
-        counts += drawn(launch(EDGE, serial(rng, EDGE, 40)).program.words)
+        counts += drawn(launch(EDGE, serial(rng, EDGE, 60)).program.words)
     assert set(forms()) == set(counts)
     assert not any("never" in line for line in summary(counts))
     assert "never end" in "".join(summary(Counter()))

@@ -35,11 +35,11 @@ STARTS = (
 )
 
 
-class Unmoved(Exception):
+class UnmovedError(Exception):
     """The island does more than move elements; the message completes "… because …"."""
 
 
-class Unknown(Unmoved):
+class UnknownMoveError(UnmovedError):
     """An operator of the island is none that moves elements."""
 
 
@@ -60,16 +60,17 @@ class Move:
 def move_of(frame: Frame, node: Node, *, absorb: bool) -> Move:
     """The map of an island that ends in `node`; without `absorb` its leaves stay as they are.
 
-    Raises Unmoved.
+    Raises UnmovedError.
     """
     if not frame.layout:
-        raise Unmoved(f"it has a tensor of rank {len(frame.shape)}, which the NPU lacks")
+        raise UnmovedError(f"it has a tensor of rank {len(frame.shape)}, which the NPU lacks")
     if math.prod(frame.shape) > MOST_ELEMENTS:
-        raise Unmoved(f"its {math.prod(frame.shape)} elements exceed {MOST_ELEMENTS}")
+        raise UnmovedError(f"its {math.prod(frame.shape)} elements exceed {MOST_ELEMENTS}")
     tracer = _Tracer(frame, absorb)
-    codes = tracer.applied(node)
+    alone = node.op == "relax.dequantize"
+    codes = tracer.codes(node.var) if alone else tracer.applied(node)
     if codes.shape != tuple(frame.shape):
-        raise Unmoved(f"its elements have the shape {codes.shape} in place of {frame.shape}")
+        raise UnmovedError(f"its elements have the shape {codes.shape} in place of {frame.shape}")
     return Move(
         tuple(tracer.leaves.values()),
         to_physical(codes, frame.layout),
@@ -112,7 +113,7 @@ class _Tracer:
             return self._filled(constant)
         node = graph.producer(expr)
         if node is None:
-            raise Unmoved("it moves elements of a float32 tensor")
+            raise UnmovedError("it moves elements of a float32 tensor")
         return self.applied(node)
 
     def applied(self, node: Node) -> Codes:
@@ -120,10 +121,10 @@ class _Tracer:
         mover = _MOVERS.get(node.op)
         if mover is None:
             name = node.op.removeprefix("relax.")
-            raise Unknown(f"{name} has no integer form on the NPU")
+            raise UnknownMoveError(f"{name} has no integer form on the NPU")
         codes = mover(self, node)
         if codes.size > MOST_ELEMENTS:
-            raise Unmoved(f"the {codes.size} elements between exceed {MOST_ELEMENTS}")
+            raise UnmovedError(f"the {codes.size} elements between exceed {MOST_ELEMENTS}")
         return codes
 
     def constant(self, value: float) -> int:
@@ -135,7 +136,7 @@ class _Tracer:
     def _filled(self, values: Codes) -> Codes:
         distinct, inverse = np.unique(values, return_inverse=True)
         if distinct.size > 16:
-            raise Unmoved("it puts a constant tensor between activations")
+            raise UnmovedError("it puts a constant tensor between activations")
         codes = np.array([self.constant(float(value)) for value in distinct], np.int64)
         return codes[inverse].reshape(values.shape)
 
@@ -144,7 +145,7 @@ class _Tracer:
         if inner is not None:
             return inner
         if not leaf.layout:
-            raise Unmoved(f"it reads a tensor of rank {len(leaf.shape)}, which the NPU lacks")
+            raise UnmovedError(f"it reads a tensor of rank {len(leaf.shape)}, which the NPU lacks")
         number = list(self.leaves).index(leaf.var) if leaf.var in self.leaves else len(self.leaves)
         self.leaves.setdefault(leaf.var, leaf)
         flat = number * INPUT_STEP + np.arange(math.prod(leaf.shape), dtype=np.int64)
@@ -166,7 +167,7 @@ class _Tracer:
         inner = _Tracer(self.frame, self.absorb, dict(self.leaves), list(self.constants))
         try:
             codes = inner.codes(quantize.args[0])
-        except Unmoved:
+        except UnmovedError:
             if leaf.layout:
                 return None
             raise
@@ -174,11 +175,11 @@ class _Tracer:
         if any(not one.quantization.same_levels(levels) for one in inner.leaves.values()):
             if leaf.layout:
                 return None
-            raise Unmoved(f"its source of rank {len(leaf.shape)} changes scale, which takes a step")
+            raise UnmovedError(f"its source of rank {len(leaf.shape)} changes scale")
         if inner.constants != self.constants:
             if leaf.layout:
                 return None
-            raise Unmoved(f"its source of rank {len(leaf.shape)} has constants among its elements")
+            raise UnmovedError(f"its source of rank {len(leaf.shape)} is part constant")
         self.leaves = inner.leaves
         names = (*inner.absorbed, quantize.name)
         self.absorbed[before:] = [name for name in names if name not in self.absorbed]
@@ -212,7 +213,7 @@ def _integers(graph: Graph, expr: Any) -> list[int]:
         return [int(one) for one in expr.values]
     values = graph.constant(expr)
     if values is None:
-        raise Unmoved("its indices are not constants")
+        raise UnmovedError("its indices are not constants")
     return [int(one) for one in values.reshape(-1)]
 
 
@@ -248,7 +249,7 @@ def _element(tracer: _Tracer, node: Node) -> Codes:
         return tracer.codes(source.args[index])
     if source is None or source.op != "relax.split":
         name = "its source" if source is None else source.op.removeprefix("relax.")
-        raise Unknown(f"{name} has no integer form on the NPU")
+        raise UnknownMoveError(f"{name} has no integer form on the NPU")
     values, attrs = tracer.codes(source.args[0]), source.value.attrs
     axis, sections = _axis(attrs.axis, values.ndim), attrs.indices_or_sections
     try:
@@ -261,7 +262,7 @@ def _element(tracer: _Tracer, node: Node) -> Codes:
 
 def _shaped(values: Codes, node: Node) -> Codes:
     if values.shape != tuple(node.shape):
-        raise Unmoved(f"its indices give the shape {values.shape} in place of {node.shape}")
+        raise UnmovedError(f"its indices give the shape {values.shape} in place of {node.shape}")
     return values
 
 
@@ -294,7 +295,7 @@ def _pad(tracer: _Tracer, node: Node) -> Codes:
         code = tracer.constant(float(attrs.pad_value))
         return np.pad(values, width, constant_values=code)
     if mode not in _PAD_MODES:
-        raise Unmoved(f"it pads by {mode}")
+        raise UnmovedError(f"it pads by {mode}")
     return np.pad(values, width, _PAD_MODES[mode])
 
 
@@ -320,7 +321,7 @@ def _take(tracer: _Tracer, node: Node) -> Codes:
     values, axis = tracer.codes(node.args[0]), node.value.attrs.axis
     indices = tracer.frame.graph.constant(node.args[1])
     if indices is None:
-        raise Unmoved("its indices are not constants")
+        raise UnmovedError("its indices are not constants")
     return _shaped(np.take(values, indices, None if axis is None else int(axis)), node)
 
 
@@ -336,13 +337,13 @@ def _pixel_shuffle(tracer: _Tracer, node: Node) -> Codes:
 def _resize(tracer: _Tracer, node: Node) -> Codes:
     attrs = node.value.attrs
     if str(attrs.method) != "nearest_neighbor" or str(attrs.layout) != "NCHW":
-        raise Unmoved(f"it resizes by the method {attrs.method}")
+        raise UnmovedError(f"it resizes by the method {attrs.method}")
     values = tracer.codes(node.args[0])
     mode, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
     for axis in (2, 3):
         indices = nearest_indices(values.shape[axis], node.shape[axis], mode, rounding)
         if isinstance(indices, str):
-            raise Unmoved(indices)
+            raise UnmovedError(indices)
         values = np.take(values, indices, axis)
     return values
 

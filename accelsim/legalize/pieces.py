@@ -26,7 +26,7 @@ INPUT_STEP = 1 << 40  # codes of input i start at i · INPUT_STEP
 MOST_PIECES = 256
 
 
-class TooManyPieces(Exception):
+class TooManyPiecesError(Exception):
     """The map falls into more than MOST_PIECES pieces."""
 
 
@@ -57,7 +57,7 @@ class _Block:
 def parts_of(codes: Indices, inputs: Sequence[Shape4]) -> tuple[Part, ...]:
     """The pieces of a map: int64 codes (n, h, w, c), input · INPUT_STEP + flat index, or < 0.
 
-    Raises TooManyPieces.
+    Raises TooManyPiecesError.
     """
     owner = np.where(codes < 0, -1, codes // INPUT_STEP).astype(np.int32)
     coordinates = [np.full(codes.shape, -1, np.int32) for _ in range(4)]
@@ -82,7 +82,7 @@ def _cut(block: _Block, found: list[Part]) -> None:
             return
         if take is not None:
             if len(found) == MOST_PIECES:
-                raise TooManyPieces
+                raise TooManyPiecesError
             found.append(Part(first, take, _four(block.place)))
             return
     axis, classes = min(
@@ -90,7 +90,7 @@ def _cut(block: _Block, found: list[Part]) -> None:
         key=lambda pair: len(pair[1]) if len(pair[1]) > 1 else np.inf,
     )
     if len(classes) > MOST_PIECES + 1:
-        raise TooManyPieces
+        raise TooManyPiecesError
     for chosen in classes:
         _cut(block.some(axis, chosen), found)
 

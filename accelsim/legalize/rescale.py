@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from accelsim.artifacts import Requantize
+from accelsim.artifacts import I8, Requantize
 from accelsim.legalize.integer_op import Quantization
 from accelsim.legalize.qnnpack import reason_multiplier_unusable, requantize_multiplier
 
@@ -58,6 +58,25 @@ def rescaling(
     vector = np.array([multiplier], np.float32)
     reason = reason_multiplier_unusable(vector)
     return reason if reason is not None else Requantize(vector, zero_point, *limits)
+
+
+def table_of(
+    source: Quantization, target: Quantization, rounding: str, limits: tuple[int, int]
+) -> I8:
+    """What `rescaling` states, for all 256 values: the level of x is table[x + 128].
+
+    Of rounding "tflite" it has only the case in which no multiplier is left: all zero points.
+    """
+    centred = np.arange(-128, 128).astype(np.float32) - np.float32(source.int8_zero_point)
+    product = centred * source.scale
+    if rounding == "onnxruntime":
+        steps = np.rint(product / target.scale)
+    else:
+        steps = np.rint(product * (np.float32(1.0) / target.scale))
+    if rounding == "tflite":
+        steps = np.zeros_like(product)
+    levels: I8 = np.clip(steps + target.int8_zero_point, *limits).astype(np.int8)
+    return levels
 
 
 def fixed_point(real: float) -> tuple[int, int]:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accelsim.artifacts import Requantize, Step
+from accelsim.artifacts import I8, Requantize, Step
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.limits import MAX_COUNT
 from accelsim.schedule.parameters import shared_rows
-from accelsim.schedule.pointwise import Place, clamped, requantized
+from accelsim.schedule.pointwise import Place, clamped, looked_up, requantized
 from accelsim.schedule.view import Box, View, load_box, merged, spans, store_box, tail
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to a value on the way; without `requantize` only pad lanes become 0."""
+    """What happens to a value on the way; with neither, only pad lanes become 0."""
 
     zero_point: int = 0
     requantize: Requantize | None = None
+    table: I8 | None = None  # (256,): table[x + 128]
 
 
 def copy(
@@ -69,17 +70,29 @@ def _tile(
     if change is not None:
         moved, _ = builder.outputs.take(None)
         place = Place(box.shape, tail(target.channels, box.blocks, config.lanes), index, tile)
-        unit.compute.append(_changed(builder, unit, name, place, change, base, moved))
+        row = _rows(builder, unit, name, change, tile)
+        unit.compute.append(changed(builder, unit, place, change, (base, moved, row)))
         base = moved
     unit.compute.append(store_box(config, target, box, base, index, tile))
     builder.units.append(unit)
 
 
-def _changed(
-    builder: Builder, unit: Unit, name: str, place: Place, change: Change, base: int, target: int
-) -> Step:
+def _rows(builder: Builder, unit: Unit, name: str, change: Change, tile: int) -> int:
+    """First parameter row of a change, loaded if need be; 0 where it has none."""
     if change.requantize is None:
-        return clamped(builder, place, base, target, -128, 127)
+        return 0
     chunk = shared_rows(change.requantize, builder.config.lanes, name)
-    row = builder.load_params((unit.layer, chunk), chunk, unit, place.tile)
-    return requantized(builder, place, (base, target, row), change.zero_point, change.requantize)
+    return builder.load_params((unit.layer, chunk), chunk, unit, tile)
+
+
+def changed(
+    builder: Builder, unit: Unit, place: Place, change: Change, bases: tuple[int, int, int]
+) -> Step:
+    """The step of a change; `bases` are source, target and the row of shared parameters."""
+    if change.table is not None:
+        words = change.table.astype("<i4").tobytes()
+        lut = builder.load_table(words, words, unit, place.tile)
+        return looked_up(builder, place, bases[0], bases[1], lut)
+    if change.requantize is None:
+        return clamped(builder, place, bases[0], bases[1], -128, 127)
+    return requantized(builder, place, bases, change.zero_point, change.requantize)

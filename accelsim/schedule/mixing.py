@@ -2,7 +2,7 @@
 
 What comes in: for each lane of an output block a channel of a view. What goes out: units appended
 to the builder. Exact, since one summand of each sum is not 0 and the last multiplier is 1; values
-are requantized before they meet, so every source has a mode and zero point of its own.
+are requantized or looked up before they meet, so every source has levels of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from accelsim.artifacts import Requantize
 from accelsim.schedule.build import Builder, Unit
+from accelsim.schedule.copying import Change, changed
 from accelsim.schedule.limits import MAX_COUNT
 from accelsim.schedule.parameters import end_values, parameter_rows, row_count, shared_rows
-from accelsim.schedule.pointwise import Place, requantized
+from accelsim.schedule.pointwise import Place
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import Box, Span, View, dense, load_box, merged, spans, store_box, tail
 
@@ -31,8 +32,7 @@ class Source:
     view: View
     channels: NDArray[np.int64]
     lanes: NDArray[np.int64]
-    zero_point: int
-    requantize: Requantize | None
+    change: Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,8 @@ def _tile(
     bank, _ = builder.acc.take(None)
     for number, part in enumerate(parts):
         unit = Unit(index)
-        chunk, requantize = ends, part.source.requantize
+        change = part.source.change
+        chunk, requantize = ends, change.requantize
         if requantize is not None:
             chunk += shared_rows(requantize, config.lanes, name)
         par_base = builder.load_params((index, chunk), chunk, unit, tile)
@@ -115,13 +116,11 @@ def _tile(
         base, _ = builder.inputs.take(None)
         unit.inputs.append(load_box(config, part.view, piece, base, index, tile))
         in_tail = tail(part.view.channels, part.blocks, config.lanes)
-        if requantize is not None:
+        if requantize is not None or change.table is not None:
             moved, _ = builder.outputs.take(None)
-            bases = (base, moved, par_base + row_count(UNCHANGED))
             place = Place(piece.shape, in_tail, index, tile)
-            unit.compute.append(
-                requantized(builder, place, bases, part.source.zero_point, requantize)
-            )
+            row = par_base + row_count(UNCHANGED)
+            unit.compute.append(changed(builder, unit, place, change, (base, moved, row)))
             base = moved
         values = _product(builder, unit, tile, part, target.channels) | {
             "in_base": base,

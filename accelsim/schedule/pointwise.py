@@ -56,6 +56,23 @@ def requantized(
     return _pool(builder, place, source, target, ends | end_values(requantize))
 
 
+def looked_up(builder: Builder, place: Place, source: int, target: int, lut: int) -> Step:
+    """table[x + 128] of table number `lut`, pad lanes 0."""
+    height, width, blocks = place.shape
+    values = {
+        "in_base": source,
+        **dense("in", place.shape),
+        "out_h": height,
+        "out_w": width,
+        "blocks": blocks,
+        "tail": place.tail,
+        "dst_base": target,
+        **dense("dst", place.shape),
+        "lut": lut,
+    }
+    return make_step(builder.config, "lookup", values, place.layer, place.tile)
+
+
 def _pool(builder: Builder, place: Place, source: int, target: int, ends: dict[str, int]) -> Step:
     height, width, blocks = place.shape
     values = {

@@ -200,6 +200,8 @@ def assemble(p: Assemble, values: Values, shape: Shape) -> np.ndarray:
         taken = values[piece.input][np.ix_(*piece.take)]
         if piece.requantize is not None:
             taken = requantize(taken.astype(np.int64) - piece.input_zero_point, piece.requantize)
+        if piece.table is not None:
+            taken = piece.table[taken.astype(np.int64) + 128]
         result[np.ix_(*piece.place)] = taken
     return result
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from tvm import te, tirx
 
-from accelsim.artifacts import Assemble, Piece, Requantize
-from accelsim.legalize.expressions import Arguments, output, requantized
-from accelsim.legalize.frame import Frame, Leaf, operator_of
+from accelsim.artifacts import I8, Assemble, Piece, Requantize, Shape4
+from accelsim.legalize.expressions import Activation, Arguments, output, requantized
+from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import nhwc
-from accelsim.legalize.movement import STARTS, Move, Unknown, Unmoved, move_of
+from accelsim.legalize.movement import STARTS, Move, UnknownMoveError, UnmovedError, move_of
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.operators.transpose import axes_of, renames
-from accelsim.legalize.pieces import MOST_PIECES, TooManyPieces, parts_of
-from accelsim.legalize.rescale import rescaling, unchanged
+from accelsim.legalize.pieces import MOST_PIECES, TooManyPiecesError, parts_of
+from accelsim.legalize.rescale import rescaling, table_of, unchanged
 
 _NAMES = {
     "relax.nn.pad": "pad",
@@ -35,43 +34,57 @@ _NAMES = {
     "relax.repeat": "tile",
     "relax.broadcast_to": "tile",
     "relax.flip": "flip",
+    "relax.dequantize": "requantize_by_table",
 }
+UNCHANGED = (None, None)
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
-    """An island that moves elements of quantized tensors, and quantizes them anew if need be."""
+    """An island that moves elements of quantized tensors, and quantizes them anew if need be.
+
+    The module `requantize` takes a change of scale alone where one multiplier expresses it.
+    """
+    if node.op == "relax.dequantize" and _has_multiplier(frame, node):
+        return None
     reason = ""
     for absorb in (True, False):
         try:
             move = move_of(frame, node, absorb=absorb)
             if not move.leaves:
-                raise Unmoved("it moves elements of constants only")
+                raise UnmovedError("it moves elements of constants only")
             same = unchanged(move.leaves[0].quantization, frame.quantization, frame.int8_limits)
             if same and renames(move, frame) and move.leaves[0].var in frame.operators:
                 return None  # of another module
             return _assembled(frame, node, move)
-        except Unknown:
+        except UnknownMoveError:
             return None
-        except Unmoved as found:
+        except UnmovedError as found:
             reason = reason or str(found)
-        except TooManyPieces:
+        except TooManyPiecesError:
             if axes_of(move, frame) is not None:
                 return None
             reason = f"its elements move in more than {MOST_PIECES} separable pieces"
     return Rejection(reason)
 
 
+def _has_multiplier(frame: Frame, node: Node) -> bool:
+    leaf = leaf_of(frame, node.var)
+    if leaf is None:
+        return True
+    change = _change(frame, leaf)
+    return change[1] is None
+
+
 def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
-    """Raises Unmoved where scales have no multiplier, TooManyPieces."""
+    """Raises UnmovedError for several constants, TooManyPiecesError."""
     changes = [_change(frame, leaf) for leaf in move.leaves]
     parts = parts_of(move.codes, [nhwc(leaf.shape, leaf.layout) for leaf in move.leaves])
-    if len(parts) > 1 and axes_of(move, frame) is not None and changes[0] is None:
-        raise TooManyPieces
+    if len(parts) > 1 and axes_of(move, frame) is not None and changes[0] == UNCHANGED:
+        raise TooManyPiecesError
     pieces = []
     for part in parts:
         zero_point = move.leaves[part.input].quantization.int8_zero_point
-        change = changes[part.input]
-        pieces.append(Piece(part.input, part.take, part.place, zero_point, change))
+        pieces.append(Piece(part.input, part.take, part.place, zero_point, *changes[part.input]))
     compute = Assemble(tuple(pieces), _fill(frame, move))
     name = _NAMES.get(node.op, "reshape_copy")
     for var in move.hidden:
@@ -79,15 +92,15 @@ def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
     return operator_of(frame, name, move.leaves, compute, absorbed=move.absorbed)
 
 
-def _change(frame: Frame, leaf: Leaf) -> Requantize | None:
-    """How a leaf's levels become those of the output, or None where they are the same."""
+def _change(frame: Frame, leaf: Leaf) -> tuple[Requantize | None, I8 | None]:
+    """How a leaf's levels become those of the output: by a multiplier, or else by a table."""
     source, target = leaf.quantization, frame.quantization
     if unchanged(source, target, frame.int8_limits):
-        return None
+        return UNCHANGED
     found = rescaling(source, target, frame.rounding, frame.int8_limits)
-    if isinstance(found, str):
-        raise Unmoved(found)
-    return found
+    if isinstance(found, Requantize):
+        return found, None
+    return None, table_of(source, target, frame.rounding, frame.int8_limits)
 
 
 def _fill(frame: Frame, move: Move) -> int:
@@ -99,40 +112,44 @@ def _fill(frame: Frame, move: Move) -> int:
         for v in move.constants
     }
     if len(levels) > 1:
-        raise Unmoved("it fills places with several constants")
+        raise UnmovedError("it fills places with several constants")
     return levels.pop() if levels else 0
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
-    """The piece in which an element lies, or the fill."""
-    values, compute = arguments.values, op.compute
+    """The fill, then piece by piece over it: a stage of its own for each keeps conditions small."""
+    values = arguments.values
     shape = nhwc(op.shape, op.layout)
+    result = te.compute(shape, lambda *_: values.fill.astype("int8"), name="filled")
+    for piece, mirrored in zip(op.compute.pieces, values.pieces, strict=True):
+        result = _placed(shape, result, piece, mirrored, arguments.activations[piece.input])
+    return output(op, result, op.op)
+
+
+def _placed(shape: Shape4, before: Any, piece: Piece, mirrored: Any, source: Activation) -> Any:
+    """What was there before, with one piece over it, (n, h, w, c)."""
     finders = [
-        [
-            _finder(own, given, size)
-            for own, given, size in zip(piece.place, mirrored.place, shape, strict=True)
-        ]
-        for piece, mirrored in zip(compute.pieces, values.pieces, strict=True)
+        _finder(own, given, size)
+        for own, given, size in zip(piece.place, mirrored.place, shape, strict=True)
     ]
 
     def element(*index: Any) -> Any:
-        value = values.fill.astype("int8")
-        for piece, mirrored, finder in zip(compute.pieces, values.pieces, finders, strict=True):
-            places = [find(i) for find, i in zip(finder, index, strict=True)]
-            inside = [condition for _, condition in places if condition is not None]
-            source = arguments.activations[piece.input]
-            at = [
+        places = [find(i) for find, i in zip(finders, index, strict=True)]
+        inside = [condition for _, condition in places if condition is not None]
+        found = source(
+            *[
                 _taken(own, given, place)
                 for own, given, (place, _) in zip(piece.take, mirrored.take, places, strict=True)
             ]
-            found = source(*at)
-            if piece.requantize is not None:
-                centred = found.astype("int32") - mirrored.input_zero_point
-                found = requantized(centred, mirrored.requantize, 0)
-            value = tirx.if_then_else(tirx.all(*inside), found, value) if inside else found
-        return value
+        )
+        if piece.requantize is not None:
+            centred = found.astype("int32") - mirrored.input_zero_point
+            found = requantized(centred, mirrored.requantize, 0)
+        if piece.table is not None:
+            found = mirrored.table(found.astype("int32") + 128)
+        return tirx.if_then_else(tirx.all(*inside), found, before(*index)) if inside else found
 
-    return output(op, element, op.op)
+    return te.compute(shape, element, name="placed")
 
 
 def _affine(values: np.ndarray) -> tuple[int, int] | None:
@@ -180,7 +197,7 @@ def _taken(own: np.ndarray, given: Any, place: Any) -> Any:
 
 OPERATOR = Operator(
     ops=(*dict.fromkeys(_NAMES.values()), "reshape_copy"),
-    starts=STARTS,
+    starts=(*STARTS, "relax.dequantize"),
     compute=Assemble,
     read=read,
     expression=expression,

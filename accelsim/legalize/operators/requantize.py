@@ -31,7 +31,8 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return Rejection(found)
     channels = leaf.shape[leaf.layout.index("c")]
     shift = None if found.shift is None else np.repeat(found.shift, channels)
-    requantize = replace(found, multiplier=np.repeat(found.multiplier, channels), shift=shift)
+    multiplier: Any = np.repeat(found.multiplier, channels)
+    requantize = replace(found, multiplier=multiplier, shift=shift)
     compute = Pool2d(
         kind="sum",
         kernel=(1, 1),

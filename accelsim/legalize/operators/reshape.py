@@ -8,7 +8,7 @@ from accelsim.legalize.expressions import Arguments, output
 from accelsim.legalize.frame import Frame, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
-from accelsim.legalize.movement import STARTS, Unmoved, move_of
+from accelsim.legalize.movement import STARTS, UnmovedError, move_of
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.operators.transpose import renames
 from accelsim.legalize.rescale import unchanged
@@ -19,7 +19,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     for absorb in (True, False):
         try:
             move = move_of(frame, node, absorb=absorb)
-        except Unmoved:
+        except UnmovedError:
             continue
         if not move.leaves or not renames(move, frame):
             continue

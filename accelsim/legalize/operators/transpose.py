@@ -13,7 +13,7 @@ from accelsim.legalize.frame import Frame, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import nhwc
-from accelsim.legalize.movement import STARTS, Move, Unmoved, move_of
+from accelsim.legalize.movement import STARTS, Move, UnmovedError, move_of
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.rescale import unchanged
 
@@ -46,7 +46,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     for absorb in (True, False):
         try:
             move = move_of(frame, node, absorb=absorb)
-        except Unmoved:
+        except UnmovedError:
             continue
         axes = axes_of(move, frame)
         if axes is None:

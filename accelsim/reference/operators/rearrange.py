@@ -120,7 +120,7 @@ def kernel(site: Site) -> Kernel:
     def level(real: Any) -> np.ndarray:
         scaled = np.asarray(real, np.float32) * (_ONE / site.output.scale)
         whole = np.rint(scaled) + np.float32(site.output.zero_point)
-        return np.clip(whole, ends["low"], ends["high"]).astype(np.int8)
+        return np.asarray(np.clip(whole, ends["low"], ends["high"]), np.int8)
 
     geometry = Geometry(site.layer.core, tuple(steps), level)
     return Kernel(_emit, {**values, **ends}, geometry)
@@ -139,7 +139,7 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
             return found[one]
         if isinstance(one, Node):
             if id(one) not in moved:
-                moved[id(one)] = emit(_applied(one, value, geometry.level))
+                moved[id(one)] = emit(_applied(emit, one, value, geometry.level))
             return moved[id(one)]
         return relax.const(geometry.level(_real(one)), "int8")
 
@@ -181,7 +181,9 @@ def _real(constant: Any) -> np.ndarray:
     return np.asarray(centred * constant.scale, np.float32)
 
 
-def _applied(node: Node, value: Callable[[Any], Any], level: Callable[[Any], np.ndarray]) -> Any:
+def _applied(
+    emit: Emitter, node: Node, value: Callable[[Any], Any], level: Callable[[Any], np.ndarray]
+) -> Any:
     """The operator on int8 in place of floats."""
     if node.operator == "TupleGetItem":
         return relax.TupleGetItem(value(node.operands[0]), int(node.operands[1]))
@@ -191,7 +193,17 @@ def _applied(node: Node, value: Callable[[Any], Any], level: Callable[[Any], np.
         width = [int(one) for one in node.attrs.pad_width]
         filled = float(level(float(node.attrs.pad_value)))
         return op.nn.pad(data, width, str(node.attrs.pad_mode), filled)
+    if node.operator == "relax.nn.pixel_shuffle":
+        return _shuffled(emit, data, node)
     return _EMIT[node.operator](data, node)
+
+
+def _shuffled(emit: Emitter, data: Any, node: Node) -> Any:
+    """Element (c·r² + i·r + j, y, x) goes to (c, y·r + i, x·r + j); TVM has no code for it."""
+    n, c, height, width = node.shape
+    r = int(node.attrs.upscale_factor)
+    parts = emit(op.reshape(data, (n, c, r, r, height // r, width // r)))
+    return op.reshape(emit(op.permute_dims(parts, [0, 1, 4, 2, 5, 3])), node.shape)
 
 
 def _whole(values: Any) -> list[int]:
@@ -248,9 +260,7 @@ _EMIT: Mapping[str, Callable[[Any, Node], Any]] = {
     "relax.flip": lambda data, node: op.flip(data, int(node.attrs.axis)),
     "relax.broadcast_to": lambda data, node: op.broadcast_to(data, node.shape),
     "relax.take": _taken,
-    "relax.nn.pixel_shuffle": lambda data, node: op.nn.pixel_shuffle(
-        data, int(node.attrs.upscale_factor)
-    ),
+    "relax.nn.pixel_shuffle": lambda data, node: data,  # see `_applied`
     "relax.image.resize2d": _resized,
 }
 

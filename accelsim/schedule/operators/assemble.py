@@ -88,9 +88,10 @@ def _cell(
             p = assemble.pieces[group.piece]
             count = group.blocks[1] - group.blocks[0]
             source = taken[group.piece].channel_blocks((group.first, group.first + count), lanes)
-            needed = group.partial or p.requantize is not None
-            change = Change(p.input_zero_point, p.requantize) if needed else None
-            tile = copy(builder, index, name, (source, part), change, tile)
+            changed = p.requantize is not None or p.table is not None
+            needed = group.partial or changed
+            change = Change(p.input_zero_point, p.requantize, p.table)
+            tile = copy(builder, index, name, (source, part), change if needed else None, tile)
     return tile
 
 
@@ -166,7 +167,8 @@ def _lanes(
         if len(used):
             p = assemble.pieces[piece]
             takes = channel[here][used]
-            sources.append(Source(taken[piece], takes, used, p.input_zero_point, p.requantize))
+            change = Change(p.input_zero_point, p.requantize, p.table)
+            sources.append(Source(taken[piece], takes, used, change))
     return Lanes(tuple(sources), np.asarray(owner[here] == NOTHING))
 
 

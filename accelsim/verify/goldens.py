@@ -52,11 +52,20 @@ class Goldens:
         """PyTorch's kernels of a fused layer on the golden inputs; None where one is missing."""
         known = {name: values[name] for name in layer.inputs}
         network = self.reference.network
+
+        def known_of(tensor: str) -> I8:
+            """A tensor that is known, or that only renames the elements of such a one."""
+            if tensor not in known:
+                renaming = network.layer(tensor)
+                sources = tuple(known_of(one) for one in renaming.inputs)
+                known[tensor] = self.reference.run_layer(renaming.name, sources)
+            return known[tensor]
+
         for name in qdq_layers:
             one = network.layer(name)
             if not self.torch.covers(name):
                 return None
-            known[one.output] = self.torch.run_layer(name, tuple(known[i] for i in one.inputs))
+            known[one.output] = self.torch.run_layer(name, tuple(map(known_of, one.inputs)))
         return known[layer.output]
 
 

@@ -1,0 +1,70 @@
+"""Small networks of products and pools, for `tests/verify/products.py:FUNCTION`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Spotter(nn.Module):
+    """(n, 10, 32) → (n, 5): convolutions over time, pools over it, a linear layer of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(10, 16, 5, padding=2)
+        self.pool = nn.MaxPool1d(3, 2, padding=1)
+        self.grouped = nn.Conv1d(16, 24, 3, groups=4, dilation=2)
+        self.average = nn.AvgPool1d(2)
+        self.last = nn.AdaptiveAvgPool1d(1)
+        self.fc = nn.Linear(24, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logits."""
+        y = self.average(torch.relu(self.grouped(self.pool(torch.relu(self.conv(x))))))
+        result: Tensor = self.fc(torch.flatten(self.last(y), 1))
+        return result
+
+
+class Decoder(nn.Module):
+    """(n, 6, 5, 6) → (n, 3, 20, 24): a map made larger twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.ConvTranspose2d(6, 12, 3, 2, 1, output_padding=1)
+        self.second = nn.ConvTranspose2d(12, 3, 4, 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The larger map."""
+        result: Tensor = self.second(torch.relu(self.first(x)))
+        return result
+
+
+class Scores(nn.Module):
+    """(n, s, k) → (n, s, s): every row's projection times every other's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = nn.Linear(12, 20)
+        self.key = nn.Linear(12, 20)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scores."""
+        return torch.matmul(self.query(x), self.key(x).transpose(1, 2))
+
+
+def spotter() -> tuple[nn.Module, Tensor]:
+    """Convolutions over time."""
+    torch.manual_seed(3)
+    return Spotter(), torch.randn(2, 10, 32)
+
+
+def decoder() -> tuple[nn.Module, Tensor]:
+    """Transposed convolutions."""
+    torch.manual_seed(4)
+    return Decoder(), torch.randn(1, 6, 5, 6)
+
+
+def scores() -> tuple[nn.Module, Tensor]:
+    """A product of two activations."""
+    torch.manual_seed(5)
+    return Scores(), torch.randn(2, 7, 12)

@@ -1,0 +1,33 @@
+"""Networks of convolutions over time, transposed ones and products of activations run whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invocation import invoke, report_of
+from tests.verify import products
+
+
+@pytest.mark.parametrize(
+    ("network", "layers"),
+    [
+        ("spotter", {"conv2d", "max_pool2d", "avg_pool2d", "linear"}),
+        ("decoder", {"conv_transpose2d"}),
+        ("scores", {"linear", "matmul"}),
+    ],
+)
+def test_every_layer_equals_its_goldens_on_the_simulator(
+    network: str, layers: set[str], tmp_path: Path
+) -> None:
+    where = f"{products.__file__}:{network}"
+    result = invoke(
+        tmp_path, "verify", where, "--seed", "3", "--backend", "sim", "--out", "r", "-q"
+    )
+    assert result.code == 0, result.err + result.out
+    report = report_of(tmp_path / "r")
+    assert layers <= {layer["op"] for layer in report["layers"]}
+    for layer in report["layers"]:
+        gates = [c for c in layer["compare"] if c["gate"]]
+        assert gates and all(c["status"] == "equal" and c["elements"] for c in gates), layer["name"]

@@ -6,7 +6,7 @@ What comes in: a configuration. What goes out: specs and inputs. It must not kno
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,7 +37,10 @@ class RowSpec(Spec):
         return -1 if self.last else 1
 
 
-def row_edges(config: Config, plain: RowSpec, zeros: int, blocks: int) -> tuple[RowSpec, ...]:
+R = TypeVar("R", bound=RowSpec)
+
+
+def row_edges(config: Config, plain: R, zeros: int, blocks: int) -> tuple[R, ...]:
     """The common edges, the longest rows of `blocks`, one step more than a block, and ranks."""
     lanes = config.lanes
     common = common_edges(config, plain, zeros)

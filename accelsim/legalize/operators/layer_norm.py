@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import te, tirx
 
-from accelsim.artifacts import LayerNorm
+from accelsim.artifacts import I32, LayerNorm
 from accelsim.legalize.expressions import Arguments, clamped_integer, output, output_shape
 from accelsim.legalize.frame import Frame, leaf_of, operator_of
 from accelsim.legalize.graph import Node
@@ -58,11 +58,14 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
             "small and its gain large for the scales that it has"
         )
     ends = (frame.quantization.int8_zero_point, *frame.int8_limits)
-    compute = LayerNorm(*parameters, whole, shift, *ends)
+    gains, offsets, gain_bits = parameters
+    compute = LayerNorm(gains, offsets, gain_bits, whole, shift, *ends)
     return operator_of(frame, "layer_norm", (leaf,), compute)
 
 
-def _parameters(gain: NDArray[np.float64], offset: NDArray[np.float64]) -> Any | None:
+def _parameters(
+    gain: NDArray[np.float64], offset: NDArray[np.float64]
+) -> tuple[I32, I32, int] | None:
     """(gain int32, offset int32, gain_bits) of gain and offset in output steps."""
     largest = float(np.abs(gain).max())
     bits = min(MOST_GAIN_BITS, 30 - math.frexp(largest)[1] + 1)

@@ -95,8 +95,8 @@ def _torch(case: Case, sources: list[Any]) -> Any:
 
 
 def _normalized(case: Case, x: Any, epsilon: float) -> Any:
-    words = (torch.from_numpy(case.arrays[name]).to(x.dtype) for name in ("gain", "offset"))
-    return torch.nn.functional.layer_norm(x, (case.spec.channels,), *words, epsilon)
+    gain, offset = (torch.from_numpy(case.arrays[n]).to(x.dtype) for n in ("gain", "offset"))
+    return torch.nn.functional.layer_norm(x, (case.spec.channels,), gain, offset, epsilon)
 
 
 def _error(case: Case, sources: list[Any], result: Any) -> Any:

@@ -94,7 +94,7 @@ def farthest(core: LayerNorm, words: Words, output: np.float32) -> float:
     moved = words.missed * largest * math.sqrt(spread) / (2 * (spread + words.epsilon) ** 1.5)
     element = largest * 2.0**-22.9 + 2.0**-21 + moved
     steps = float(np.abs(core.gain).max()) / float(output)
-    return 0.5 + steps * element + largest * 2.0 ** -(words.gain_bits + 1) + 2.0**-17
+    return float(0.5 + steps * element + largest * 2.0 ** -(words.gain_bits + 1) + 2.0**-17)
 
 
 def kernel(site: Site) -> Kernel:
@@ -151,15 +151,9 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
         return te.if_then_else(t[3][row] == 0, _wide(0), element)
 
     def ended(t: Any, i: Any) -> Any:
-        element, gain, offset, bits, zero_point, low, high = (
-            t[0][i],
-            t[1][i[-1]],
-            t[2][i[-1]],
-            t[3][()],
-            *t[4:],
-        )
-        total = element * gain + (offset << (bits + 4))
-        return finished(_rounded(total, bits + 20), zero_point, low, high)
+        gain, offset, bits = t[1][i[-1]], t[2][i[-1]], t[3][()]
+        total = t[0][i] * gain + (offset << (bits + 4))
+        return finished(_rounded(total, bits + 20), *t[4:])
 
     total = summed(1)
     variance = emit.compute(rows, spread, total, summed(2), p["epsilon"])

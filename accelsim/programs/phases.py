@@ -218,12 +218,13 @@ MAKE: dict[int, Callable[[Rng, Config, Roles], tuple[str, Values]]] = {
 
 
 def one(rng: Rng, config: Config, engine: int, place: Roles) -> tuple[str, Values]:
-    """One instruction of an engine that fits its place."""
+    """One instruction of an engine that fits its place; the first one drawn says which."""
     places = (place.load, place.matrix, place.vector, place.store)[engine]
-    while True:
+    wanted, values = MAKE[engine](rng, config, place)
+    name = wanted
+    while name != wanted or not fits(name, values, places, config):
         name, values = MAKE[engine](rng, config, place)
-        if fits(name, values, places, config):
-            return name, values
+    return name, values
 
 
 def filled(config: Config) -> list[Step]:

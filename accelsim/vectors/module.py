@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorCase:
-    """A module and the shapes of its inputs, NCHW. `operator` is the layer's name in a program."""
+    """A module and the shapes of its inputs, NCHW. `operator` is the layer's name in a program.
+
+    `torch_defect` says why PyTorch's int8 kernel of this operator is no golden.
+    """
 
     operator: str
     description: str
     shapes: tuple[tuple[int, ...], ...]
     make: Callable[[], nn.Module]
+    torch_defect: str = ""
 
 
 def layers(
@@ -27,4 +31,37 @@ def layers(
     """Modules of one input, one behind the other, made when the vector is."""
     return OperatorCase(
         operator, description, (shape,), lambda: nn.Sequential(*(make() for make in modules))
+    )
+
+
+class Formula(nn.Module):
+    """`function(modules, x)`, or of `(modules, x, y)`."""
+
+    def __init__(self, function: Callable[..., Tensor], *modules: nn.Module) -> None:
+        super().__init__()
+        self.function = function
+        self.parts = nn.ModuleList(modules)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self.parts, x)
+
+
+class PairFormula(Formula):
+    """The same of two inputs."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return self.function(self.parts, x, y)
+
+
+def formula(
+    operator: str,
+    description: str,
+    shapes: tuple[tuple[int, ...], ...],
+    function: Callable[..., Tensor],
+    *modules: Callable[[], nn.Module],
+) -> OperatorCase:
+    """A function of modules and one or two inputs, made when the vector is."""
+    kind = Formula if len(shapes) == 1 else PairFormula
+    return OperatorCase(
+        operator, description, shapes, lambda: kind(function, *(make() for make in modules))
     )

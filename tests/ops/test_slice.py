@@ -21,7 +21,10 @@ from accelsim.ops.results import read_results
 from accelsim.ops.session import Item, Selection, Session
 from accelsim.spec.config import CONFIGS
 
-CASES = ("plain", "one_row", "zero_points_high", "random0")
+CASES = (
+    *("plain", "one_row", "zero_points_high", "random0"),
+    *("plain_tflite", "plain_onnxruntime"),
+)
 INSTRUCTIONS = tuple(stage for stage in STAGES if stage not in ARITHMETIC)
 pytestmark = pytest.mark.rtl
 

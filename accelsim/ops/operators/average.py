@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import frexp
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tvm import relax
 
 from accelsim.ops.case import Case, Spec
@@ -14,6 +16,7 @@ from accelsim.ops.edges import common_edges, rounded, square_beyond
 from accelsim.ops.modules import Builder
 from accelsim.ops.operator import Facts, Operator
 from accelsim.ops.operators.pool import KERNELS, WindowSpec, legal_window, make_unscaled
+from accelsim.ops.torch_kernels import exact_output
 from accelsim.ops.values import (
     MATRIX_ERROR,
     activation,
@@ -27,6 +30,7 @@ from accelsim.spec.config import Config
 op = relax.op
 functional = torch.nn.functional
 TYPES = "int8 or uint8 activations, int32 sums"
+TIE = 2.0**-8  # output steps within which float32 may take the other side of a tie
 SUMS = "sums that cannot leave int32"
 
 
@@ -89,6 +93,30 @@ def reduction_edges(config: Config) -> tuple[ReductionSpec, ...]:
         *rounded((plain, total), ("plain", "sum")),
         *rounded((replace(plain, name="columns", axes=(3,), zeros=(0, 255)),), ("columns",)),
     )
+
+
+def channel_edges(config: Config) -> tuple[ReductionSpec, ...]:
+    """Means and sums over channels, alone or with height and width."""
+    lanes = config.lanes
+    plain = ReductionSpec("plain", channels=2 * lanes, size=(5, 6), axes=(1,))
+    return (
+        plain,
+        replace(plain, name="sum", kind="sum"),
+        replace(plain, name="all", axes=(1, 2, 3), batch=3, few="one number an image"),
+        replace(plain, name="with_rows", axes=(1, 2), batch=3),
+        replace(plain, name="one_channel", channels=1),
+        replace(plain, name="lanes_plus_one", channels=lanes + 1),
+        replace(plain, name="many_channels", channels=(config.wgt_rows // 2 + 1) * lanes),
+        replace(plain, name="three_axes", size=(9,), axes=(1,)),
+        replace(plain, name="zero_points_low", zeros=(0, 0)),
+        replace(plain, name="zero_points_high", zeros=(0, 255)),
+        *rounded((plain, replace(plain, name="sum", kind="sum")), ("plain", "sum")),
+    )
+
+
+def _draw_channels(rng: np.random.Generator, config: Config) -> ReductionSpec:
+    kind, axes = choice(rng, ("mean", "sum")), choice(rng, ((1,), (1, 2), (1, 3)))
+    return ReductionSpec(**drawn(rng, config.lanes, 2), kind=kind, axes=axes)
 
 
 def _draw_average(rng: np.random.Generator, config: Config) -> AverageSpec:
@@ -170,6 +198,25 @@ def _reduction_error(case: Case, sources: list[Any], result: Any) -> Any:
     return _torch_reduction(case, [sources[0].abs()]).abs() * (terms * MATRIX_ERROR)
 
 
+def _cause(case: Case, golden: NDArray[Any], expected: NDArray[Any]) -> str | None:
+    """Why a sum may differ from float32: a tie, or that TFLite rounds twice.
+
+    Its first rounding is to a step of 2^shift output steps, shift being the multiplier's exponent.
+    """
+    spec: Any = case.spec
+    count = np.prod([spec.shape[axis] for axis in spec.axes]) if spec.kind == "mean" else 1
+    multiplier = float(case.inputs[0].scale) / float(case.scale) / float(count)
+    twice = spec.rounding == "tflite"
+    slack = TIE + (2.0 ** (frexp(multiplier)[1] - 1) if twice else 0.0)
+    limits = np.iinfo(case.dtype)
+    steps = np.clip(exact_output(case) / float(case.scale) + case.zero, limits.min, limits.max)
+    apart = golden != expected
+    near = np.abs(golden.astype(np.float64) - steps)[apart] <= 0.5 + slack
+    if not near.all() or np.any(np.abs(expected.astype(np.float64) - steps)[apart] > 0.5 + TIE):
+        return None
+    return f"a tie, or TFLite's first rounding, within {slack} output steps of one"
+
+
 OPERATORS = (
     Operator(
         "avg_pool2d",
@@ -207,6 +254,26 @@ OPERATORS = (
         torch=_torch_reduction,
         error=_reduction_error,
         steps=1,
+        cause=_cause,
+        spec=ReductionSpec,
+    ),
+    Operator(
+        "reduce_channels",
+        Facts(
+            types=TYPES,
+            limits=("mean and sum over channels, with maps up to 16×16 too", SUMS),
+            instructions=("load", "store", "conv", "drain"),
+            roundings=("qnnpack", "fp32", "tflite", "onnxruntime"),
+            exact=("LiteRT",),
+        ),
+        channel_edges,
+        _draw_channels,
+        _make_reduction,
+        relax=_relax_reduction,
+        torch=_torch_reduction,
+        error=_reduction_error,
+        steps=1,
+        cause=_cause,
         spec=ReductionSpec,
     ),
 )

@@ -23,6 +23,7 @@ from accelsim.spec.config import Config
 Movement = Callable[[Case, list[Any]], Any]
 Fields = Callable[[np.random.Generator, Any, int], dict[str, Any]]
 ROUNDINGS = ("rescaled", "plain")  # cases that are run in the roundings of other frameworks too
+ONE_PIXEL = "its input has one pixel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,8 @@ def scale_edges(plain: Any) -> tuple[Any, ...]:
     return (
         replace(plain, name="rescaled", ratio=1.7),
         replace(plain, name="no_multiplier", ratio=1.2, input_scale=0.1),
-        replace(plain, name="relu", relu=True),
-        replace(plain, name="relu_rescaled", relu=True, ratio=0.6),
+        replace(plain, name="relu", relu=True, zeros=(90,)),
+        replace(plain, name="relu_rescaled", relu=True, ratio=0.6, zeros=(90, 70)),
         replace(plain, name="scale_far_down", ratio=2.0**-16, input_scale=2.0**-4, few=saturates),
         replace(plain, name="scale_far_up", ratio=2.0**20, input_scale=2.0**-18, few=vanishes),
     )
@@ -115,7 +116,10 @@ def move_edges(plain: Callable[[Config], Any], *more: Callable[[Any, Config], An
     def edges(config: Config) -> tuple[Spec, ...]:
         base = plain(config)
         own = [one for make in more for one in make(base, config)]
-        shared = (*common_edges(config, base, 2), *scale_edges(base))
+        shared = [
+            replace(one, few=ONE_PIXEL) if one.name == "one_pixel" else one
+            for one in (*common_edges(config, base, 2), *scale_edges(base))
+        ]
         return (*shared, *own, *rounded(shared, ROUNDINGS))
 
     return edges

@@ -22,6 +22,7 @@ from tvm.relax.frontend.torch import from_exported_program
 
 from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
+from accelsim.quantize.move_converters import move_converters
 
 Converter = Callable[[fx.Node, Any], Any]
 
@@ -147,7 +148,7 @@ def _convert_map(constants: Any) -> dict[str, Converter]:
         table[name] = _mish
     for name in ("flatten.using_ints", "view.default", "reshape.default"):
         table[name] = _reshape
-    return table
+    return table | move_converters()
 
 
 def _argument(node: fx.Node, position: int, name: str, default: Any) -> Any:

@@ -103,6 +103,7 @@ class TorchGolden:
             for source, value in zip(layer.inputs, inputs, strict=True)
         }
         node = self.nodes[layer.output]
+        known |= _shape_queries(node.graph, self.nodes, self.network)
         try:
             with qnnpack_engine(), torch.no_grad():
                 result = _evaluate(self.quantized.torch_int8, node, known)
@@ -145,6 +146,21 @@ def _quantized(value: I8, tensor: QuantizedTensor) -> Any:
     """A quantized tensor in PyTorch's layout from int8 (n, h, w, c)."""
     zero_point = tensor.zero_point + tensor.offset
     return quantized_tensor(from_nhwc(value, tensor), tensor.scale, zero_point)
+
+
+def _shape_queries(
+    graph: fx.Graph, nodes: Mapping[str, fx.Node], network: Network
+) -> dict[fx.Node, Any]:
+    """Nodes that ask a tensor of the network for its shape, which no layer's inputs tell."""
+    shapes = {node: network.tensors[name].shape for name, node in nodes.items()}
+    found: dict[fx.Node, Any] = {}
+    for node in graph.nodes:
+        of_method = node.op == "call_method" and node.target == "size"
+        of_attribute = node.target is getattr and node.args[1:] == ("shape",)
+        if (of_method or of_attribute) and node.args[0] in shapes:
+            shape = torch.Size(shapes[node.args[0]])
+            found[node] = shape[node.args[1]] if of_method and len(node.args) > 1 else shape
+    return found
 
 
 def _evaluate(module: Any, node: fx.Node, known: dict[fx.Node, Any]) -> Any:

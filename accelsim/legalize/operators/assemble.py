@@ -10,7 +10,7 @@ from tvm import te, tirx
 
 from accelsim.artifacts import I8, Assemble, Piece, Requantize, Shape4
 from accelsim.legalize.expressions import Activation, Arguments, output, requantized
-from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
+from accelsim.legalize.frame import Frame, Leaf, hide, leaf_of, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import nhwc
@@ -87,8 +87,7 @@ def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
         pieces.append(Piece(part.input, part.take, part.place, zero_point, *changes[part.input]))
     compute = Assemble(tuple(pieces), _fill(frame, move))
     name = _NAMES.get(node.op, "reshape_copy")
-    for var in move.hidden:
-        frame.operators.pop(var, None)
+    hide(frame, move.hidden)
     return operator_of(frame, name, move.leaves, compute, absorbed=move.absorbed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelsim.legalize.expressions import Arguments, output
-from accelsim.legalize.frame import Frame, operator_of
+from accelsim.legalize.frame import Frame, hide, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.movement import STARTS, UnmovedError, move_of
@@ -28,8 +28,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
             return Rejection("it renames a tensor that is on the host")
         if not unchanged(leaf.quantization, frame.quantization, frame.int8_limits):
             return None
-        for var in move.hidden:
-            frame.operators.pop(var, None)
+        hide(frame, move.hidden)
         return operator_of(frame, "reshape", (leaf,), None, absorbed=move.absorbed)
     return None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from accelsim.artifacts import Transpose
 from accelsim.legalize.expressions import Arguments, output
-from accelsim.legalize.frame import Frame, operator_of
+from accelsim.legalize.frame import Frame, hide, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import nhwc
@@ -53,8 +53,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
             continue
         if not unchanged(move.leaves[0].quantization, frame.quantization, frame.int8_limits):
             return Rejection("it changes scale while it moves channels, which takes a step between")
-        for var in move.hidden:
-            frame.operators.pop(var, None)
+        hide(frame, move.hidden)
         compute = Transpose(axes)
         return operator_of(frame, "transpose", move.leaves, compute, absorbed=move.absorbed)
     return None

@@ -13,6 +13,7 @@ from accelsim.ops.case import Case, Spec, sized
 from accelsim.ops.edges import TWO_VALUES, square_beyond
 from accelsim.ops.modules import Builder
 from accelsim.ops.moves import (
+    ONE_PIXEL,
     MoveSpec,
     draw_of,
     move,
@@ -23,7 +24,6 @@ from accelsim.ops.values import choice
 from accelsim.spec.config import Config
 
 op = relax.op
-ONE_PIXEL = "its input has one pixel"
 
 
 @dataclass(frozen=True, slots=True)

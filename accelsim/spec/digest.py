@@ -7,8 +7,8 @@ words; word j of row a counts word · weight(a, j), all modulo 2^64, with
 
 (the multiplier is 2^64 divided by the golden ratio, the usual constant of Fibonacci hashing).
 
-Row addresses: activation and weight rows by their row number; parameter memory by its beat number,
-LANES bytes a beat; an accumulator row by bank·2^20 + row, LANES words. A store counts
+Row addresses: activation and weight rows by their row number; parameter and table memory by their
+beat number, LANES bytes a beat; an accumulator row by bank·2^20 + row, LANES words. A store counts
 bus beats by their beat number from the base register (dram_offset + …), base_reg·2^40 added.
 Only the final value of a row counts: a conv or dwconv adds a row at its last weight tile.
 """

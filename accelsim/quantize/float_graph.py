@@ -6,7 +6,8 @@ user's names of its operators. It must not know observers or dtypes.
 FX keeps one output scale for a module that is called twice, and fuses both calls when one is
 followed by ReLU: a second call gets a copy of its own. Dropout and identity do nothing in eval mode
 and would become layers: they are bypassed. Quantized convolutions take no padding="same": it
-becomes numbers."""
+becomes numbers. A softmax that is called as a function becomes a module, since only modules have a
+result in steps of 1/256, whatever the calibration."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
     bypassed = _bypass(graph, module)
     unshared = _unshare(graph, module, names)
     completed = _complete_convolutions(graph)
-    if not (bypassed or unshared or completed):
+    made = _softmax_modules(graph, module)
+    if not (bypassed or unshared or completed or made):
         return module, graph, names
     repaired = fx.GraphModule(module, graph).eval()
     retraced, _ = _trace(repaired, model)
@@ -74,6 +76,24 @@ def _complete_convolutions(graph: fx.Graph) -> bool:
         if node.args != arguments or node.kwargs:
             node.args, node.kwargs, changed = arguments, {}, True
     return changed
+
+
+def _softmax_modules(graph: fx.Graph, module: nn.Module) -> bool:
+    """Put a module in place of each call of a softmax over a given axis; whether there was one."""
+    made = 0
+    for node in graph.nodes:
+        function = node.op in ("call_function", "call_method")
+        called = function and operator_name(node.target) == "softmax"
+        axis = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else None)
+        if not called or not isinstance(axis, int) or not isinstance(node.args[0], fx.Node):
+            continue
+        path = f"softmax_{made}"
+        while hasattr(module, path):
+            path += "_"
+        module.add_module(path, nn.Softmax(axis))
+        node.op, node.target, node.args, node.kwargs = "call_module", path, node.args[:1], {}
+        made += 1
+    return made > 0
 
 
 def _trace(module: nn.Module, model: str) -> tuple[fx.Graph, dict[str, tuple[str, Any]]]:

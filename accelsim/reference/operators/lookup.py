@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from tvm import te, tirx
 
 from accelsim.reference import tflite_functions
@@ -21,8 +22,9 @@ from accelsim.reference.derive import ends_of
 from accelsim.reference.flow import Claim, Island, Node, Source
 from accelsim.reference.functions import ATTRIBUTES, steps_of
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
-from accelsim.reference.operators import Operator
+from accelsim.reference.operators import Operator, TorchKernel
 from accelsim.reference.site import Site
+from accelsim.reference.torch_tensor import torch_target
 
 Step = tuple[str, tuple[int, ...], tuple[float, ...]]  # operator, earlier values, attributes
 QUINT8 = 128  # from an int8 zero point to that of qnnpack's tensors
@@ -244,4 +246,36 @@ def _emit_step(emit: Emitter, p: Values, step: Step, known: list[Any]) -> Any:
     return emit.compute((256,), body, p["numbers"], *(known[o] for o in operands if o >= 0))
 
 
-OPERATOR = Operator("lookup", recognise, kernel, rank=1, tensor_ranks=frozenset(range(1, 5)))
+_TORCH: Mapping[str, Callable[..., Any]] = {
+    "sigmoid": lambda x, scale, zero: torch.sigmoid(x),
+    "tanh": lambda x, scale, zero: torch.tanh(x),
+    "hard_sigmoid": lambda x, scale, zero: torch.nn.functional.hardsigmoid(x),
+    "hard_swish": torch.ops.quantized.hardswish,
+    "leakyrelu": lambda x, scale, zero, slope: torch.ops.quantized.leaky_relu(
+        x, slope, False, scale, zero
+    ),
+}
+_FIXED = {"sigmoid": (2.0**-8, 0), "hard_sigmoid": (2.0**-8, 0), "tanh": (2.0**-7, 128)}
+"""Outputs of kernels that have no other."""
+
+
+def _torch_covers(site: Site) -> bool:
+    """Functions of which qnnpack, or PyTorch for it, has a kernel with the same integers."""
+    name, target = name_of(site.layer.core), torch_target(site.output)
+    return site.rounding == "qnnpack" and name in _TORCH and _FIXED.get(name, target) == target
+
+
+def _torch_run(site: Site, operands: list[Any]) -> Any:
+    core: Elementwise = site.layer.core
+    attributes = core.steps[0][2] if len(core.steps) == 1 else ()
+    return _TORCH[name_of(core)](operands[0], *torch_target(site.output), *attributes)
+
+
+OPERATOR = Operator(
+    "lookup",
+    recognise,
+    kernel,
+    TorchKernel(_torch_covers, _torch_run),
+    rank=1,
+    tensor_ranks=frozenset(range(1, 5)),
+)

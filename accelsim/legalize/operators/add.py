@@ -128,14 +128,20 @@ def _tflite(op: IntegerOp, a: Element, b: Element, add: Any) -> Any:
     """Both operands scaled, then their sum, modulo 2^32, scaled again; all in int64."""
     words: Any = add.tflite
 
-    def scaled(x: Element, zero_point: Any, mantissa: Any, shift: Any, index: Any) -> Any:
-        value = (x(*index).astype("int32") - zero_point).astype("int64") << TFLITE_ADD_SHIFT
-        return scaled_tflite(value, mantissa.astype("int64"), shift.astype("int64"))
+    # Each operand is a stage of its own: scaling repeats its operand many times in an expression.
+    def scaled(x: Element, zero_point: Any, mantissa: Any, shift: Any, name: str) -> Any:
+        def element(*index: Any) -> Any:
+            value = (x(*index).astype("int32") - zero_point).astype("int64") << TFLITE_ADD_SHIFT
+            return scaled_tflite(value, mantissa.astype("int64"), shift.astype("int64"))
+
+        return te.compute(output_shape(op), element, name=name)
+
+    left = scaled(a, add.a_zero_point, words.a_mantissa, words.a_shift, "left")
+    right = scaled(b, add.b_zero_point, words.b_mantissa, words.b_shift, "right")
 
     def total(*index: Any) -> Any:
-        left = scaled(a, add.a_zero_point, words.a_mantissa, words.a_shift, index)
-        right = scaled(b, add.b_zero_point, words.b_mantissa, words.b_shift, index)
-        value = left - right if add.subtract else left + right
+        one, other = left(*index), right(*index)
+        value = one - other if add.subtract else one + other
         low = tirx.const(INT32_MIN, "int64")
         wrapped = ((value - low) & tirx.const(0xFFFFFFFF, "int64")) + low
         ends = words.mantissa.astype("int64"), words.shift.astype("int64")

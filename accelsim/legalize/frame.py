@@ -8,7 +8,7 @@ reader makes of them. It must not know operators.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Frame:
     clipped: bool  # whether the island has a ReLU or clip
     operators: dict[Any, IntegerOp]  # what was read so far, by output variable
     rounding: str  # whose rounding the integers follow, see `QuantizedModel`
+    hidden: dict[Any, IntegerOp] = field(default_factory=dict)  # taken from `operators`, see `hide`
 
     @property
     def layout(self) -> str:
@@ -109,6 +110,19 @@ def constant_leaf_of(frame: Frame, expr: Any) -> ConstantLeaf | None:
         return None
     shifted = (values.astype(np.int16) - quantization.shift).astype(np.int8)
     return ConstantLeaf(shifted, quantization)
+
+
+def hide(frame: Frame, variables: Sequence[Any]) -> None:
+    """Take operators away whose results this frame's operator looks through."""
+    for var in variables:
+        if var in frame.operators:
+            frame.hidden[var] = frame.operators.pop(var)
+
+
+def reveal(frame: Frame, var: Any) -> None:
+    """Bring an operator back, if it was hidden: its result is read after all."""
+    if var in frame.hidden:
+        frame.operators[var] = frame.hidden.pop(var)
 
 
 def operator_of(

@@ -40,6 +40,7 @@ def find_islands(graph: Graph, refused: Mapping[str, str], rounding: str) -> Isl
     Raises ModelError, naming the layer, where a quantized dtype is neither int8 nor uint8.
     """
     operators: dict[Any, IntegerOp] = {}
+    hidden: dict[Any, IntegerOp] = {}
     rejections: dict[Any, Rejection] = {}
     layouts = find_layouts(graph)
     for node in graph.nodes:
@@ -49,7 +50,7 @@ def find_islands(graph: Graph, refused: Mapping[str, str], rounding: str) -> Isl
         found = (
             Rejection(refused[output.name])
             if output.name in refused
-            else _read_island(graph, node, output, operators, layouts, rounding)
+            else _read_island(graph, node, output, operators, hidden, layouts, rounding)
         )
         if isinstance(found, Rejection):
             rejections[output.var] = found
@@ -69,6 +70,7 @@ def _read_island(
     quantize: Node,
     output: Node,
     operators: dict[Any, IntegerOp],
+    hidden: dict[Any, IntegerOp],
     layouts: Mapping[Any, str],
     rounding: str,
 ) -> IntegerOp | Rejection:
@@ -98,6 +100,7 @@ def _read_island(
         clipped=not (math.isinf(low) and math.isinf(high)),
         operators=operators,
         rounding=rounding,
+        hidden=hidden,
     )
     return _read(frame, node)
 

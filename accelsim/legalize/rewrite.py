@@ -72,6 +72,8 @@ class _Writer:
             *arguments,
             *constants,
             primfunc_name_hint=PREFIX + op.op,
+            # Equal functions are taken for one: without it one of two names of a table would go.
+            primfunc_attrs={"accelsim.operator": op.op},
         )
         return self.builder.emit(_named(call, op.name))
 

@@ -23,6 +23,7 @@ from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize import names as naming
 from accelsim.quantize.float_graph import float_graph
+from accelsim.quantize.fx_backend import backend_config, share_observers
 from accelsim.zoo.training import one_thread
 
 ENGINE = "qnnpack"
@@ -105,7 +106,10 @@ def _prepare(
         )
     )
     try:
-        prepared: fx.GraphModule = prepare_fx(module, mapping, examples)
+        prepared: fx.GraphModule = prepare_fx(
+            module, mapping, examples, backend_config=backend_config()
+        )
+        share_observers(prepared)
     except Exception as error:  # torch raises many kinds here
         raise ModelError(f"model {model} cannot be quantized: {reason(error)}") from error
     return prepared
@@ -135,8 +139,11 @@ def _convert(
     from torch.ao.quantization import quantize_fx as api
 
     try:
-        reference = api._convert_to_reference_decomposed_fx(copy.deepcopy(prepared))
-        int8 = api.convert_fx(prepared)
+        config = backend_config()
+        reference = api._convert_to_reference_decomposed_fx(
+            copy.deepcopy(prepared), backend_config=config
+        )
+        int8 = api.convert_fx(prepared, backend_config=config)
     except Exception as error:  # torch raises many kinds here
         raise ModelError(f"model {model} cannot be converted: {reason(error)}") from error
     kept = [node.name for node in reference.graph.nodes]

@@ -10,7 +10,7 @@ from tvm import te
 
 from accelsim.artifacts import MatMul, Requantize
 from accelsim.legalize.expressions import Activation, Arguments, output, requantized
-from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
+from accelsim.legalize.frame import Frame, Leaf, hide, leaf_of, operator_of, reveal
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.multipliers import product_end
@@ -57,8 +57,8 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     if isinstance(requantize, str):
         return Rejection(requantize)
     compute = MatMul(source.int8_zero_point, factor.int8_zero_point, b.transposed, requantize)
-    for var in b.hidden:
-        frame.operators.pop(var, None)
+    hide(frame, b.hidden)
+    reveal(frame, b.leaf.var)
     return operator_of(frame, "matmul", (a.leaf, b.leaf), compute, absorbed=b.absorbed)
 
 

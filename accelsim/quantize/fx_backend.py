@@ -1,0 +1,102 @@
+"""What FX quantization is told of operators: the ones that it should know, and PyTorch's own.
+
+What comes in: nothing. What goes out: a `BackendConfig`, and a correction of observers. It must not
+know models.
+
+PyTorch's configuration leaves functions such as SiLU and GELU out, and with them whatever moves
+their results stays in float32. Here their results are quantized; their int8 form is dequantize,
+float function, quantize.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.nn import functional
+
+_FUNCTIONS = (
+    *(nn.SiLU, functional.silu, nn.GELU, functional.gelu, nn.Mish, functional.mish),
+    *(nn.Softplus, functional.softplus, nn.SELU, functional.selu, nn.CELU, functional.celu),
+    *(nn.Softsign, functional.softsign, torch.exp, torch.sqrt, torch.rsqrt, torch.reciprocal),
+    *(torch.abs, "exp", "sqrt", "rsqrt", "reciprocal", "abs"),
+)
+_PAIRS = (
+    *(operator.sub, torch.sub, operator.truediv, torch.div, torch.maximum, torch.minimum),
+    *(torch.bmm, "bmm", "matmul"),
+)
+_MOVES = (
+    *(nn.ChannelShuffle, functional.channel_shuffle, nn.Upsample, nn.UpsamplingNearest2d),
+    *(nn.Flatten, nn.ZeroPad2d, functional.pad, torch.permute, torch.reshape, "flatten"),
+)
+_SHARING = frozenset(
+    {"max_pool1d", "max_pool2d", "flatten", "reshape", "view", "transpose", "permute"}
+    | {"squeeze", "unsqueeze", "contiguous", "pixel_shuffle", "channel_shuffle", "interpolate"}
+)
+_SHARING_MODULES = (
+    *(nn.MaxPool1d, nn.MaxPool2d, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),
+    *(nn.Upsample, nn.UpsamplingNearest2d, nn.Flatten),
+)
+
+
+def backend_config() -> Any:
+    """PyTorch's configuration, and the operators above where it has none."""
+    from torch.ao.quantization import quantize_fx as _  # noqa: F401  (it completes its package)
+    from torch.ao.quantization.backend_config import (
+        BackendPatternConfig,
+        DTypeConfig,
+        ObservationType,
+        get_native_backend_config,
+    )
+
+    config = get_native_backend_config()
+    known = {pattern.pattern for pattern in config.configs}
+    levels = DTypeConfig(input_dtype=torch.quint8, output_dtype=torch.quint8)
+    own = ObservationType.OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT
+    shared = ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT
+    for patterns, observation in (((*_FUNCTIONS, *_PAIRS), own), (_MOVES, shared)):
+        for pattern in patterns:
+            if pattern not in known:
+                config.set_backend_pattern_config(
+                    BackendPatternConfig(pattern)
+                    .set_observation_type(observation)
+                    .add_dtype_config(levels)
+                )
+    return config
+
+
+def share_observers(prepared: fx.GraphModule) -> None:
+    """Give a tensor whose elements are only chosen from another the observer of that other.
+
+    A later concat may have given the other one a new observer, and PyTorch's kernels keep the
+    levels in any case.
+    """
+    changed = False
+    for node in prepared.graph.nodes:
+        if not _is_observer(prepared, node):
+            continue
+        moved = node.args[0]
+        if not isinstance(moved, fx.Node) or not _keeps_levels(prepared, moved):
+            continue
+        source = moved.args[0]
+        if isinstance(source, fx.Node) and _is_observer(prepared, source):
+            changed = changed or node.target != source.target
+            node.target = source.target
+    if changed:
+        prepared.recompile()
+
+
+def _is_observer(module: fx.GraphModule, node: fx.Node) -> bool:
+    from torch.ao.quantization.observer import ObserverBase
+
+    called = node.op == "call_module"
+    return called and isinstance(module.get_submodule(str(node.target)), ObserverBase)
+
+
+def _keeps_levels(module: fx.GraphModule, node: fx.Node) -> bool:
+    if node.op == "call_module":
+        return isinstance(module.get_submodule(str(node.target)), _SHARING_MODULES)
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return node.op in ("call_function", "call_method") and name in _SHARING

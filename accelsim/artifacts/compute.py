@@ -163,7 +163,8 @@ class Pool2d:
 
     Padding never wins a maximum and adds nothing to a sum. `requantize` is None for `max`, whose
     result is only clamped. With `by_count` a sum is requantized by the number of elements inside
-    the input that its window covers.
+    the input that its window covers. With `adaptive` the window of output i of O covers elements
+    floor(i·I/O) to ceil((i+1)·I/O) of I, and `kernel` is the largest such window.
     """
 
     kind: str  # "max" or "sum"
@@ -175,6 +176,8 @@ class Pool2d:
     clamp_min: int = -128
     clamp_max: int = 127
     by_count: tuple[tuple[int, Requantize], ...] = ()
+    dilation: tuple[int, int] = (1, 1)  # of a maximum
+    adaptive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -41,6 +41,8 @@ class _Windows:
     stride: Pair
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     overhang: Pair = (0, 0)
+    dilation: Pair = (1, 1)
+    adaptive: Pair | None = None  # outputs, where windows differ
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
@@ -69,7 +71,13 @@ def _through_indices(graph: Graph, node: Node) -> Node:
 
 def _max_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
     windows = _windows(node, leaf)
-    return windows if isinstance(windows, Rejection) else _maximum(frame, leaf, windows)
+    if isinstance(windows, Rejection):
+        return windows
+    _, height, width, _ = nhwc(leaf.shape, leaf.layout)
+    dilated = windows.dilation != (1, 1)
+    if dilated and 0 in _inside(height, windows, 0) | _inside(width, windows, 1):
+        return Rejection("a window of it covers padding only")
+    return _maximum(frame, leaf, windows)
 
 
 def _average_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
@@ -77,6 +85,8 @@ def _average_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection
     if isinstance(windows, Rejection):
         return windows
     included = bool(node.value.attrs.count_include_pad)
+    if windows.dilation != (1, 1):
+        return Rejection("its window is dilated")
     if included and any(windows.overhang):
         return Rejection(
             "its last windows hang over the edge (ceil_mode) and its padding counts "
@@ -89,11 +99,18 @@ def _adaptive_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejectio
     if leaf.layout != _LAYOUTS.get(len(leaf.shape)):
         return Rejection("its channels are not its second axis")
     sizes, outputs = _both(leaf.shape[2:]), _both(node.shape[2:])
+    rows, columns = (
+        max(_adaptive_counts(size, out)) for size, out in zip(sizes, outputs, strict=True)
+    )
     if any(size % out for size, out in zip(sizes, outputs, strict=True)):
-        wanted = "×".join(map(str, outputs))
-        return Rejection(f"{'×'.join(map(str, sizes))} does not divide into {wanted} windows")
-    kernel = (sizes[0] // outputs[0], sizes[1] // outputs[1])
-    return _average(frame, leaf, _Windows(kernel, kernel), included=True)
+        windows = _Windows((rows, columns), (1, 1), adaptive=outputs)
+        return _average(frame, leaf, windows, included=False)
+    return _average(frame, leaf, _Windows((rows, columns), (rows, columns)), included=True)
+
+
+def _adaptive_counts(size: int, outputs: int) -> set[int]:
+    """Elements of the windows of an adaptive pool along one axis."""
+    return {-(-(i + 1) * size // outputs) - i * size // outputs for i in range(outputs)}
 
 
 def _reduction(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection | None:
@@ -131,8 +148,9 @@ def _maximum(frame: Frame, leaf: Leaf, windows: _Windows) -> IntegerOp | Rejecti
         requantize=None,
         clamp_min=low,
         clamp_max=high,
+        dilation=windows.dilation,
     )
-    return _checked(frame, "max_pool2d", leaf, compute)
+    return _checked(frame, "max_pool2d", leaf, compute, windows)
 
 
 def _average(frame: Frame, leaf: Leaf, windows: _Windows, included: bool) -> IntegerOp | Rejection:
@@ -143,7 +161,7 @@ def _average(frame: Frame, leaf: Leaf, windows: _Windows, included: bool) -> Int
     source, target = leaf.quantization, frame.quantization
     padded_windows = any(windows.padding)
     counts = {prod(windows.kernel)}
-    if padded_windows and not included:
+    if (padded_windows or windows.adaptive) and not included:
         _, height, width, _ = nhwc(leaf.shape, leaf.layout)
         rows, columns = (_inside(size, windows, i) for i, size in ((0, height), (1, width)))
         counts = {row * column for row in rows for column in columns if row * column}
@@ -191,16 +209,22 @@ def _sum(
         input_zero_point=zero_point,
         requantize=usable[0][1],
         by_count=tuple(usable) if len(usable) > 1 else (),
+        adaptive=windows.adaptive is not None,
     )
-    return _checked(frame, "avg_pool2d", leaf, compute)
+    return _checked(frame, "avg_pool2d", leaf, compute, windows)
 
 
-def _checked(frame: Frame, op: str, leaf: Leaf, compute: Pool2d) -> IntegerOp | Rejection:
+def _checked(
+    frame: Frame, op: str, leaf: Leaf, compute: Pool2d, windows: _Windows
+) -> IntegerOp | Rejection:
     """The operator, if the graph's output lies as windows leave it."""
     n, height, width, c = nhwc(leaf.shape, leaf.layout)
-    top, left, bottom, right = compute.padding
-    rows = (height + top + bottom - compute.kernel[0]) // compute.stride[0] + 1
-    columns = (width + left + right - compute.kernel[1]) // compute.stride[1] + 1
+    rows, columns = windows.adaptive or (
+        (size + windows.padding[i] + windows.padding[2 + i] - _reach(windows, i))
+        // windows.stride[i]
+        + 1
+        for i, size in ((0, height), (1, width))
+    )
     if frame.layout and nhwc(frame.shape, frame.layout) != (n, rows, columns, c):
         return Rejection(f"its result of shape {frame.shape} lies otherwise than its windows")
     return operator_of(frame, op, (leaf,), compute)
@@ -210,17 +234,22 @@ def _windows(node: Node, leaf: Leaf) -> _Windows | Rejection:
     attrs = node.value.attrs
     if str(attrs.layout).lower() != leaf.layout:
         return Rejection(f"its layout is {attrs.layout}, and its tensor's {leaf.layout.upper()}")
-    if any(int(step) != 1 for step in attrs.dilation):
-        return Rejection("its window is dilated")
     kernel, stride = _both(attrs.pool_size), _both(attrs.strides)
+    plain = _Windows(kernel, stride, dilation=_both(attrs.dilation))
     numbers = [int(value) for value in attrs.padding]
     half = len(numbers) // 2
     (top, left), (bottom, right) = _both(numbers[:half], 0), _both(numbers[half:], 0)
     _, height, width, _ = nhwc(leaf.shape, leaf.layout)
     outputs = _both(node.shape[2:])
-    below = max(0, (outputs[0] - 1) * stride[0] + kernel[0] - height - top - bottom)
-    behind = max(0, (outputs[1] - 1) * stride[1] + kernel[1] - width - left - right)
-    return _Windows(kernel, stride, (top, left, bottom + below, right + behind), (below, behind))
+    below = max(0, (outputs[0] - 1) * stride[0] + _reach(plain, 0) - height - top - bottom)
+    behind = max(0, (outputs[1] - 1) * stride[1] + _reach(plain, 1) - width - left - right)
+    padding = (top, left, bottom + below, right + behind)
+    return replace(plain, padding=padding, overhang=(below, behind))
+
+
+def _reach(windows: _Windows, axis: int) -> int:
+    """Rows or columns from the first to the last of a window."""
+    return (windows.kernel[axis] - 1) * windows.dilation[axis] + 1
 
 
 def _both(values: Any, missing: int = 1) -> Pair:
@@ -232,10 +261,12 @@ def _both(values: Any, missing: int = 1) -> Pair:
 
 def _inside(size: int, windows: _Windows, axis: int) -> set[int]:
     """How many elements of an axis a window may cover."""
+    if windows.adaptive is not None:
+        return _adaptive_counts(size, windows.adaptive[axis])
     before, after = windows.padding[axis], windows.padding[2 + axis]
-    kernel, stride = windows.kernel[axis], windows.stride[axis]
-    starts = range(-before, size + after - kernel + 1, stride)
-    return {max(0, min(start + kernel, size) - max(start, 0)) for start in starts}
+    apart, reach = windows.dilation[axis], _reach(windows, axis)
+    starts = range(-before, size + after - reach + 1, windows.stride[axis])
+    return {sum(0 <= at < size for at in range(one, one + reach, apart)) for one in starts}
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
@@ -253,11 +284,12 @@ def expression(op: IntegerOp, arguments: Arguments) -> Any:
         return output(
             op, lambda *index: requantized(sums(*index), pool.requantize, index[3]), op.op
         )
+    _, outputs_h, outputs_w, _ = output_shape(op)
     _, height, width, _ = x.shape
 
     def element(*index: Any) -> Any:
-        rows = _covered(index[1], height, op.compute, 0)
-        columns = _covered(index[2], width, op.compute, 1)
+        rows = _covered(index[1], (height, outputs_h), op.compute, 0)
+        columns = _covered(index[2], (width, outputs_w), op.compute, 1)
         found = requantized(sums(*index), pool.by_count[0][1], index[3])
         for (number, _), (_, end) in zip(op.compute.by_count[1:], pool.by_count[1:], strict=True):
             this = requantized(sums(*index), end, index[3])
@@ -267,21 +299,35 @@ def expression(op: IntegerOp, arguments: Arguments) -> Any:
     return output(op, element, op.op)
 
 
-def _covered(index: Any, size: int, pool: Pool2d, axis: int) -> Any:
-    """How many elements of an axis the window of an output covers."""
+def _covered(index: Any, sizes: Pair, pool: Pool2d, axis: int) -> Any:
+    """How many elements of an axis the window of an output covers; `sizes` of input and output."""
+    size, outputs = sizes
+    if pool.adaptive:
+        return _adaptive_end(index, size, outputs) - te.floordiv(index * size, outputs)
     start = index * pool.stride[axis] - pool.padding[axis]
     return tirx.min(start + pool.kernel[axis], size) - tirx.max(start, 0)
 
 
+def _adaptive_end(index: Any, size: int, outputs: int) -> Any:
+    return te.floordiv((index + 1) * size + outputs - 1, outputs)
+
+
 def _window_of(op: IntegerOp, inside: Any, reduce: Any, name: str) -> Any:
     """The reduction of each window, (n, h, w, c)."""
-    tap_h = te.reduce_axis((0, op.compute.kernel[0]), name="tap_h")
-    tap_w = te.reduce_axis((0, op.compute.kernel[1]), name="tap_w")
-    stride_h, stride_w = op.compute.stride
+    pool = op.compute
+    taps = [te.reduce_axis((0, pool.kernel[i]), name=f"tap_{'hw'[i]}") for i in (0, 1)]
+    sizes = (int(inside.shape[1]), int(inside.shape[2]))
+    outputs = output_shape(op)[1:3]
 
     def element(image: Any, row: Any, column: Any, channel: Any) -> Any:
-        value = inside(image, row * stride_h + tap_h, column * stride_w + tap_w, channel)
-        return reduce(value, axis=[tap_h, tap_w])
+        places = (row, column)
+        if not pool.adaptive:
+            at = [places[i] * pool.stride[i] + taps[i] * pool.dilation[i] for i in (0, 1)]
+            return reduce(inside(image, *at, channel), axis=taps)
+        at = [te.floordiv(places[i] * sizes[i], outputs[i]) + taps[i] for i in (0, 1)]
+        here = tirx.all(*(at[i] < _adaptive_end(places[i], sizes[i], outputs[i]) for i in (0, 1)))
+        value = inside(image, *at, channel)
+        return reduce(tirx.if_then_else(here, value, tirx.const(0, inside.dtype)), axis=taps)
 
     return te.compute(output_shape(op), element, name=name)
 

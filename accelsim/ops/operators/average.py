@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from tvm import relax
 
-from accelsim.ops.case import Case, Spec
+from accelsim.ops.case import Case, Pair, Spec
 from accelsim.ops.edges import common_edges, rounded, square_beyond
 from accelsim.ops.modules import Builder
 from accelsim.ops.operator import Facts, Operator
@@ -40,6 +40,13 @@ class AverageSpec(WindowSpec):
 
     counted: bool = True
     ceil: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveSpec(Spec):
+    """Windows that cover a map in a given number of outputs, of different sizes if need be."""
+
+    outputs: Pair = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,23 @@ def reduction_edges(config: Config) -> tuple[ReductionSpec, ...]:
         *rounded((plain, total), ("plain", "sum")),
         *rounded((replace(plain, name="columns", axes=(3,), zeros=(0, 255)),), ("columns",)),
     )
+
+
+def adaptive_edges(config: Config) -> tuple[AdaptiveSpec, ...]:
+    """Outputs that divide the map and others."""
+    plain = AdaptiveSpec("plain", channels=config.lanes, size=(7, 10))
+    return (
+        *common_edges(config, plain, 1),
+        replace(plain, name="even", size=(6, 9)),
+        replace(plain, name="more_outputs", outputs=(9, 12)),
+        replace(plain, name="one_output", outputs=(1, 1)),
+        replace(plain, name="repeating", size=(12, 10), outputs=(8, 4), batch=2),
+        *rounded((plain,), ("plain",)),
+    )
+
+
+def _draw_adaptive(rng: np.random.Generator, config: Config) -> AdaptiveSpec:
+    return AdaptiveSpec(**drawn(rng, config.lanes, 1), outputs=size_between(rng, 1, 6))
 
 
 def channel_edges(config: Config) -> tuple[ReductionSpec, ...]:
@@ -168,6 +192,21 @@ def _relax_average(build: Builder, case: Case, sources: list[Any], quantized: bo
     )
 
 
+def _relax_adaptive(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
+    spec: Any = case.spec
+    return build.emit(op.nn.adaptive_avg_pool2d(sources[0], list(spec.outputs)))
+
+
+def _torch_adaptive(case: Case, sources: list[Any]) -> Any:
+    spec: Any = case.spec
+    return functional.adaptive_avg_pool2d(sources[0], spec.outputs)
+
+
+def _adaptive_error(case: Case, sources: list[Any], result: Any) -> Any:
+    terms = float(np.prod(case.spec.size))
+    return _torch_adaptive(case, [sources[0].abs()]) * (terms * MATRIX_ERROR)
+
+
 def _relax_reduction(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
     spec: Any = case.spec
     run = {"mean": op.mean, "sum": op.sum, "max": op.max}[spec.kind]
@@ -237,6 +276,25 @@ OPERATORS = (
         steps=1,
         legal=_legal_average,
         spec=AverageSpec,
+    ),
+    Operator(
+        "adaptive_avg_pool2d",
+        Facts(
+            types=TYPES,
+            limits=(SUMS,),
+            instructions=("load", "store", "pool"),
+            roundings=("qnnpack", "fp32", "tflite", "onnxruntime"),
+            exact=("PyTorch qnnpack",),
+            notes="PyTorch's kernel of windows of different sizes takes ties otherwise",
+        ),
+        adaptive_edges,
+        _draw_adaptive,
+        make_unscaled,
+        relax=_relax_adaptive,
+        torch=_torch_adaptive,
+        error=_adaptive_error,
+        steps=1,
+        spec=AdaptiveSpec,
     ),
     Operator(
         "reduce",

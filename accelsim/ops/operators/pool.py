@@ -27,6 +27,7 @@ class WindowSpec(Spec):
     kernel: Pair = sized((3, 3), 2)
     stride: Pair = (1, 1)
     padding: Pair = (0, 0)
+    dilation: Pair = (1, 1)
 
 
 def max_pool_edges(config: Config) -> tuple[WindowSpec, ...]:
@@ -39,6 +40,11 @@ def max_pool_edges(config: Config) -> tuple[WindowSpec, ...]:
         replace(plain, name="stride_one", stride=(1, 1)),
         replace(plain, name="whole_map", kernel=(9, 8), padding=(0, 0), stride=(1, 1)),
         replace(plain, name="long_window", kernel=(1, 5), padding=(0, 2)),
+        replace(plain, name="dilation", dilation=(2, 3), size=(11, 13)),
+        replace(plain, name="dilation_stride", dilation=(3, 2), stride=(2, 3), size=(12, 13)),
+        replace(
+            plain, name="dilation_beyond", dilation=(2, 2), size=square_beyond(config.act_rows)
+        ),
     )
 
 
@@ -72,8 +78,8 @@ def _draw_global(rng: np.random.Generator, config: Config) -> Spec:
 
 def legal_window(spec: WindowSpec) -> bool:
     """Whether the window fits the padded map and half of it lies on the map, as PyTorch wants."""
-    axes = zip(spec.size, spec.kernel, spec.padding, strict=True)
-    return all(s + 2 * p >= k >= 2 * p for s, k, p in axes)
+    axes = zip(spec.size, spec.kernel, spec.padding, spec.dilation, strict=True)
+    return all(s + 2 * p >= (k - 1) * d + 1 and k >= 2 * p for s, k, p, d in axes)
 
 
 def make_unscaled(rng: np.random.Generator, operator: str, spec: Spec) -> Case:
@@ -85,7 +91,7 @@ def make_unscaled(rng: np.random.Generator, operator: str, spec: Spec) -> Case:
 def _relax_max(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
     spec: Any = case.spec
     window = (list(spec.kernel), list(spec.stride), [*spec.padding, *spec.padding])
-    return build.emit(relax.op.nn.max_pool2d(sources[0], *window))
+    return build.emit(relax.op.nn.max_pool2d(sources[0], *window, list(spec.dilation)))
 
 
 def _relax_mean(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
@@ -94,7 +100,17 @@ def _relax_mean(build: Builder, case: Case, sources: list[Any], quantized: bool)
 
 def _torch_max(case: Case, sources: list[Any]) -> Any:
     spec: Any = case.spec
-    return functional.max_pool2d(sources[0], spec.kernel, spec.stride, spec.padding)
+    return functional.max_pool2d(sources[0], spec.kernel, spec.stride, spec.padding, spec.dilation)
+
+
+def _quantized_max(case: Case, sources: list[Any]) -> Any:
+    """qnnpack's kernel, whose dilated windows read beyond the padding: these run in floats."""
+    spec: Any = case.spec
+    x = sources[0]
+    if spec.dilation == (1, 1):
+        return _torch_max(case, sources)
+    stored = _torch_max(case, [x.int_repr().to(torch.float32)]).to(torch.uint8)
+    return torch._make_per_tensor_quantized_tensor(stored, x.q_scale(), x.q_zero_point())
 
 
 def _torch_mean(case: Case, sources: list[Any]) -> Any:
@@ -111,7 +127,7 @@ OPERATORS = (
         "max_pool2d",
         Facts(
             types="int8 or uint8 activations",
-            limits=("output quantized as the input is", "no dilation"),
+            limits=("output quantized as the input is",),
             instructions=("load", "store", "pool"),
             roundings=("qnnpack", "fp32", "tflite", "onnxruntime"),
             exact=("PyTorch qnnpack", "ONNX Runtime", "LiteRT"),
@@ -121,7 +137,7 @@ OPERATORS = (
         make_unscaled,
         relax=_relax_max,
         torch=_torch_max,
-        quantized=_torch_max,
+        quantized=_quantized_max,
         legal=legal_window,
         spec=WindowSpec,
     ),

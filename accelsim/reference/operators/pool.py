@@ -36,9 +36,10 @@ class Pool:
     """Maximum, sum, mean or average over windows of the input as (n, c, h, w).
 
     A mean counts padding as real zero; with `inside` it is divided by the number of elements
-    inside the input. An average divides the sum of stored integers by that number, ties away from
-    zero, as TFLite's AVERAGE_POOL does. Where the last windows hang over the edge (ceil mode),
-    `overhang` rows and columns below and to the right are part of `padding`.
+    inside the input, which of an adaptive one is each window's own. An average divides the sum of
+    stored integers by that number, ties away from zero, as TFLite's AVERAGE_POOL does. Where the
+    last windows hang over the edge (ceil mode), `overhang` rows and columns below and to the right
+    are part of `padding`.
     """
 
     kind: str
@@ -47,6 +48,8 @@ class Pool:
     padding: Padding = (0, 0, 0, 0)
     overhang: Pair = (0, 0)
     inside: bool = False
+    dilation: Pair = (1, 1)
+    adaptive: Pair | None = None  # outputs, whose windows differ
 
 
 def recognise(island: Island) -> Claim | None:
@@ -75,7 +78,11 @@ def _exact(core: Pool, node: Node, same: bool, rounding: str) -> Pool | None:
         return core if same else None
     if node.operator in _REDUCTIONS:
         return core
-    included = not any(core.padding) or bool(node.attrs.count_include_pad)
+    if core.dilation != (1, 1):
+        return None
+    included = core.adaptive is None and (
+        not any(core.padding) or bool(node.attrs.count_include_pad)
+    )
     if rounding == "tflite":
         counted = not any(core.padding) or not included
         return replace(core, kind="average") if same and counted else None
@@ -89,9 +96,12 @@ def _letters(tensor: QuantizedTensor) -> str:
 
 def _outputs(core: Pool, tensor: QuantizedTensor) -> Pair:
     """Windows along height and width."""
+    if core.adaptive is not None:
+        return core.adaptive
     _, height, width, _ = tensor.layout
+    reach = [(core.kernel[i] - 1) * core.dilation[i] + 1 for i in (0, 1)]
     rows, columns = (
-        (size + core.padding[i] + core.padding[2 + i] - core.kernel[i]) // core.stride[i] + 1
+        (size + core.padding[i] + core.padding[2 + i] - reach[i]) // core.stride[i] + 1
         for i, size in enumerate((height, width))
     )
     return rows, columns
@@ -99,21 +109,24 @@ def _outputs(core: Pool, tensor: QuantizedTensor) -> Pair:
 
 def _windows(node: Node, tensor: QuantizedTensor) -> Pool | None:
     attrs = node.attrs
-    if str(attrs.layout).lower() != _letters(tensor) or any(int(d) != 1 for d in attrs.dilation):
+    if str(attrs.layout).lower() != _letters(tensor):
         return None
-    kernel, stride = _pair(attrs.pool_size, 1), _pair(attrs.strides, 1)
+    kernel, stride, dilation = (
+        _pair(values, 1) for values in (attrs.pool_size, attrs.strides, attrs.dilation)
+    )
+    reach = [(kernel[i] - 1) * dilation[i] + 1 for i in (0, 1)]
     numbers = [int(value) for value in attrs.padding]
     before, after = (
         _pair(half, 0) for half in (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
     )
     outputs, sizes = _pair(node.shape[2:], 1), tensor.layout[1:3]
     below, behind = (
-        max(0, (outputs[i] - 1) * stride[i] + kernel[i] - sizes[i] - before[i] - after[i])
+        max(0, (outputs[i] - 1) * stride[i] + reach[i] - sizes[i] - before[i] - after[i])
         for i in (0, 1)
     )
     padding = (*before, after[0] + below, after[1] + behind)
     kind = "max" if "max_pool" in node.operator else "mean"
-    return Pool(kind, kernel, stride, padding, (below, behind))
+    return Pool(kind, kernel, stride, padding, (below, behind), dilation=dilation)
 
 
 def _adaptive(node: Node, tensor: QuantizedTensor) -> Pool | None:
@@ -121,7 +134,7 @@ def _adaptive(node: Node, tensor: QuantizedTensor) -> Pool | None:
     if str(node.attrs.layout).lower() != _letters(tensor):
         return None
     if sizes[0] % outputs[0] or sizes[1] % outputs[1]:
-        return None
+        return Pool("mean", (1, 1), (1, 1), adaptive=outputs)
     kernel = (sizes[0] // outputs[0], sizes[1] // outputs[1])
     return Pool("mean", kernel, kernel)
 
@@ -164,15 +177,18 @@ class Geometry:
     kernel: Pair
     stride: Pair
     padding: Padding
+    dilation: Pair
     outputs: Pair
     mode: str = ""
+    adaptive: bool = False
 
 
 def kernel(site: Site) -> Kernel:
     """A maximum in the input's levels, or the sum over a window, requantized."""
     core: Pool = site.layer.core
     outputs = _outputs(core, site.inputs[0])
-    geometry = Geometry(core.kernel, core.stride, core.padding, outputs)
+    geometry = Geometry(core.kernel, core.stride, core.padding, core.dilation, outputs)
+    geometry = replace(geometry, adaptive=core.adaptive is not None)
     if core.kind == "max":
         limits = {name: ends_of(site)[name].astype(np.int8) for name in ("low", "high")}
         return Kernel(_emit_max, limits, geometry)
@@ -212,11 +228,20 @@ def _counts(site: Site, core: Pool) -> np.ndarray:
     covered = []
     for axis, windows in enumerate(_outputs(core, site.inputs[0])):
         extent = site.inputs[0].layout[1 + axis]
+        if core.adaptive is not None:
+            covered.append(np.diff(_bounds(extent, windows), axis=0)[0])
+            continue
         starts = np.arange(windows) * core.stride[axis] - core.padding[axis]
         ends = np.minimum(starts + core.kernel[axis], extent)
         covered.append(np.maximum(ends - np.maximum(starts, 0), 0))
     rows, columns = covered
     return np.asarray(np.maximum(np.outer(rows, columns), 1), np.int32)
+
+
+def _bounds(extent: int, windows: int) -> np.ndarray:
+    """First elements of adaptive windows, and the ones after their last, (2, windows)."""
+    index = np.arange(windows)
+    return np.stack([index * extent // windows, ((index + 1) * extent + windows - 1) // windows])
 
 
 def _emit_average(emit: Emitter, x: list[Any], p: Values) -> Any:
@@ -255,6 +280,8 @@ def _summed(emit: Emitter, x: list[Any], p: Values) -> Any:
         x[0],
         p["input_zero_point"],
     )
+    if geometry.adaptive:
+        return _summed_adaptively(emit, centred)
     total = emit(
         op.nn.conv2d(
             emit(op.reshape(centred, (n * c, 1, h, w))),
@@ -267,6 +294,30 @@ def _summed(emit: Emitter, x: list[Any], p: Values) -> Any:
     return emit(op.reshape(total, _view(emit, True)))
 
 
+def _summed_adaptively(emit: Emitter, centred: Any) -> Any:
+    """Sums over windows from floor(i·I/O) to ceil((i+1)·I/O), axis by axis."""
+    n, c, *sizes = _view(emit, False)
+    outputs = emit.geometry.outputs
+    bounds = [_bounds(size, out) for size, out in zip(sizes, outputs, strict=True)]
+    longest = [int(np.diff(one, axis=0).max()) for one in bounds]
+
+    def nest(values: Any) -> Any:
+        taps = [te.reduce_axis((0, longest[i]), name=f"tap{i}") for i in (0, 1)]
+
+        def element(image: Any, channel: Any, *places: Any) -> Any:
+            at = [te.floordiv(places[i] * sizes[i], outputs[i]) + taps[i] for i in (0, 1)]
+            ends = [
+                te.floordiv((places[i] + 1) * sizes[i] + outputs[i] - 1, outputs[i]) for i in (0, 1)
+            ]
+            inside = te.all(*(at[i] < ends[i] for i in (0, 1)))
+            value = values(image, channel, *at).astype("int32")
+            return te.sum(te.if_then_else(inside, value, te.const(0, "int32")), axis=taps)
+
+        return te.compute((n, c, *outputs), element)
+
+    return emit.builder.emit_te(nest, centred)
+
+
 def _emit_max(emit: Emitter, x: list[Any], p: Values) -> Any:
     geometry: Geometry = emit.geometry
     largest = emit(
@@ -275,6 +326,7 @@ def _emit_max(emit: Emitter, x: list[Any], p: Values) -> Any:
             pool_size=list(geometry.kernel),
             strides=list(geometry.stride),
             padding=list(geometry.padding),
+            dilation=list(geometry.dilation),
         )
     )
     limited = emit.compute(
@@ -305,13 +357,17 @@ def _logical(emit: Emitter, value: Any) -> Any:
 
 
 def _torch_covers(site: Site) -> bool:
-    """PyTorch pads alike on both sides, keeps the levels, and divides by the whole window."""
+    """PyTorch pads alike on both sides, keeps the levels, and divides by the whole window.
+
+    qnnpack's dilated windows read beyond the padding.
+    """
     core: Pool = site.layer.core
     top, left, bottom, right = core.padding
     even = (top, left) == (bottom - core.overhang[0], right - core.overhang[1])
     mean = core.kind == "mean" and not core.inside and site.rounding in ("fp32", "qnnpack")
-    known = mean or (core.kind == "max" and core.kernel != (1, 1))
-    return even and known and site.same_levels and site.inputs[0].axis == 1
+    known = mean or (core.kind == "max" and core.kernel != (1, 1) and core.dilation == (1, 1))
+    plain = even and core.adaptive is None and site.inputs[0].axis == 1
+    return plain and known and site.same_levels
 
 
 def _torch_run(site: Site, operands: list[Any]) -> Any:

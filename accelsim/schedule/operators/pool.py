@@ -14,7 +14,7 @@ from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.constant_weights import ConstantWeights
 from accelsim.schedule.conv_tiling import ConvShape, choose
 from accelsim.schedule.counting import Region, regions
-from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, check_padding, largest_tile, step
+from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile, step
 from accelsim.schedule.long_maximum import Window, schedule_long_maximum
 from accelsim.schedule.matrix import MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
@@ -28,7 +28,6 @@ from accelsim.schedule.parameters import (
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import (
     Box,
-    View,
     dense,
     load_box,
     spans,
@@ -36,7 +35,7 @@ from accelsim.schedule.view import (
     tail,
     tensor_view,
 )
-from accelsim.schedule.window import Axis, tile_sizes
+from accelsim.schedule.window import tile_sizes
 
 
 def schedule_pool(
@@ -48,23 +47,20 @@ def schedule_pool(
     lanes = builder.config.lanes
     source = tensor_view(tensors[layer.inputs[0]], lanes)
     target = tensor_view(tensors[layer.output], lanes)
-    rows = Axis(source.shape[1], target.shape[1], pool.stride[0], 1, pool.padding[0])
-    cols = Axis(source.shape[2], target.shape[2], pool.stride[1], 1, pool.padding[1])
-    check_padding(layer.name, (rows, cols), pool.kernel)
     tiles, row_splits, col_splits = 0, 1, 1
-    found = regions(layer.name, pool, rows, cols, target)
+    found = regions(layer.name, pool, source, target)
     for region in found:
-        tiling = _choose(builder, pool, region)
+        tiling = _choose(builder, region)
         if tiling is not None:
             row_splits = max(row_splits, -(-region.rows.out // tiling[0]))
             col_splits = max(col_splits, -(-region.cols.out // tiling[1]))
-            tiles = _windows(builder, index, tiles, layer, pool, source, region, tiling)
+            tiles = _windows(builder, index, tiles, layer, region, tiling)
         elif pool.kind == "sum":
-            job = _as_depthwise(builder, index, layer.name, pool, source, region)
+            job = _as_depthwise(builder, index, layer.name, region)
             row_splits = max(row_splits, facts(job)["row_splits"])
             tiles = emit(job, tiles)
         else:
-            window = Window(pool, region.rows, region.cols, source, region.target)
+            window = Window(region.pool, region.rows, region.cols, region.source, region.target)
             tiles = schedule_long_maximum(builder, index, window, tiles)
     return {
         "tiles": tiles,
@@ -76,9 +72,9 @@ def schedule_pool(
     }
 
 
-def _choose(builder: Builder, pool: Pool2d, region: Region) -> tuple[int, int, int] | None:
+def _choose(builder: Builder, region: Region) -> tuple[int, int, int] | None:
     """Rows, columns and blocks of a tile: as many blocks, then columns, then rows as fit."""
-    rows, cols, requantize = region.rows, region.cols, region.requantize
+    pool, rows, cols, requantize = region.pool, region.rows, region.cols, region.requantize
     if max(pool.kernel) > MAX_KERNEL:
         return None
     most = MAX_COUNT
@@ -102,11 +98,9 @@ def _choose(builder: Builder, pool: Pool2d, region: Region) -> tuple[int, int, i
     return None
 
 
-def _as_depthwise(
-    builder: Builder, index: int, name: str, pool: Pool2d, source: View, region: Region
-) -> MatrixJob:
+def _as_depthwise(builder: Builder, index: int, name: str, region: Region) -> MatrixJob:
     assert region.requantize is not None
-    channels = region.target.channels
+    pool, source, channels = region.pool, region.source, region.target.channels
     shape = ConvShape(
         source.shape[0],
         region.rows,
@@ -137,18 +131,16 @@ def _windows(
     index: int,
     tile: int,
     layer: Layer,
-    pool: Pool2d,
-    source: View,
     region: Region,
     tiling: tuple[int, int, int],
 ) -> int:
     """Units of all tiles of a region in the vector engine; the number after the last tile."""
-    for image in range(source.shape[0]):
+    for image in range(region.source.shape[0]):
         for r in spans(region.rows.out, tiling[0]):
             for c in spans(region.cols.out, tiling[1]):
                 for b in spans(region.target.blocks, tiling[2]):
                     box = Box(image, r, c, b)
-                    _tile(builder, index, tile, layer.name, pool, source, region, box)
+                    _tile(builder, index, tile, layer.name, region, box)
                     tile += 1
     return tile
 
@@ -158,19 +150,17 @@ def _tile(
     index: int,
     tile: int,
     name: str,
-    pool: Pool2d,
-    source: View,
     region: Region,
     box: Box,
 ) -> None:
-    config, rows, cols = builder.config, region.rows, region.cols
+    config, pool, rows, cols = builder.config, region.pool, region.rows, region.cols
     unit = Unit(index)
     kernel = ((0, pool.kernel[0]), (0, pool.kernel[1]))
     piece = Box(
         box.image, rows.needs(box.rows, kernel[0]), cols.needs(box.cols, kernel[1]), box.blocks
     )
     base, _ = builder.inputs.take(None)
-    unit.inputs.append(load_box(config, source, piece, base, index, tile))
+    unit.inputs.append(load_box(config, region.source, piece, base, index, tile))
     dst_base, _ = builder.outputs.take(None)
     height, width, blocks = box.shape
     values = {

@@ -54,6 +54,13 @@ class TorchGolden:
             return layer.output in self.nodes
         return torch_kernel(self.network, layer, self.quantized.rounding) is not None
 
+    def runs(self, name: str) -> bool:
+        """Whether a quantized kernel of the layer runs on given integers."""
+        layer = self.network.layer(name)
+        if not self._network_given or any(source not in self.nodes for source in layer.inputs):
+            return torch_kernel(self.network, layer, self.quantized.rounding) is not None
+        return self.covers(name)
+
     def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
         """Every layer of the whole network, from float inputs by name. Gates nothing.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,10 @@ import numpy as np
 from accelsim.artifacts import I8, LayerRecord, QuantizedModel
 from accelsim.errors import ModelError
 from accelsim.reference import GoldenSet, Reference, build, is_constant
+from accelsim.reference.derive import clamp_of
+from accelsim.reference.exported import ExportedGolden, build_exported
 from accelsim.reference.graph import read_network
+from accelsim.reference.operators import distance_of
 from accelsim.reference.pytorch import TorchGolden, build_torch
 from accelsim.reference.tvm_float import TvmGolden, build_tvm
 from accelsim.verify.options import Progress
@@ -22,6 +26,7 @@ class Goldens:
 
     reference: Reference
     torch: TorchGolden
+    exported: ExportedGolden
     tvm: TvmGolden
 
     @staticmethod
@@ -42,14 +47,18 @@ class Goldens:
                 )
         progress("checking PyTorch's int8 kernels")
         torch = build_torch(quantized, reference.network)
+        exported = build_exported(quantized, reference.network)
         progress("compiling TVM's float run")
         tvm = build_tvm(quantized, reference.network)
-        return Goldens(reference, torch, tvm)
+        return Goldens(reference, torch, exported, tvm)
 
     def torch_alone(
         self, layer: LayerRecord, qdq_layers: tuple[str, ...], values: Mapping[str, I8]
     ) -> I8 | None:
-        """PyTorch's kernels of a fused layer on the golden inputs; None where one is missing."""
+        """PyTorch's kernels of a fused layer on the golden inputs; None where one is missing.
+
+        Where a layer has no quantized kernel its float kernels are taken, and their quantization.
+        """
         known = {name: values[name] for name in layer.inputs}
         network = self.reference.network
 
@@ -63,10 +72,33 @@ class Goldens:
 
         for name in qdq_layers:
             one = network.layer(name)
-            if not self.torch.covers(name):
+            kernel = self.torch.runs(name)
+            if not kernel and not self.exported.covers(one):
                 return None
-            known[one.output] = self.torch.run_layer(name, tuple(map(known_of, one.inputs)))
+            inputs = tuple(map(known_of, one.inputs))
+            known[one.output] = (
+                self.torch.run_layer(name, inputs)
+                if kernel
+                else self.exported.run_layer(one, inputs)
+            )
         return known[layer.output]
+
+    def bound(self, name: str, inputs: tuple[I8, ...], exact: I8, torch: I8) -> int | None:
+        """Steps by which PyTorch's output of a layer may differ; None where it must be equal.
+
+        It may where the integers are an operator's own and are as near to the real result as the
+        operator promises, and PyTorch's are within one step of it. Both are computed.
+        """
+        layer, rounding = self.reference.network.layer(name), self.torch.quantized.rounding
+        distance = distance_of(self.reference.network, layer, rounding)
+        if distance is None or not self.exported.covers(layer):
+            return None
+        tensor = self.reference.network.tensors[layer.output]
+        clamp = clamp_of(layer, tensor, rounding)
+        steps = np.clip(self.exported.steps(layer, inputs), clamp.low, clamp.high)
+        steps = steps.reshape(exact.shape)
+        near = np.abs(exact - steps).max() <= distance and np.abs(torch - steps).max() <= 1
+        return math.ceil(distance) if near else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ A module named after its family defines `OPERATOR`, with
   derives them. `ModelError` where they cannot be exact.
 * `torch`: PyTorch's own quantized kernel of the layer, where there is one.
 * `causes`: why PyTorch may differ, by the rounding that would give exactly PyTorch's outputs.
+* `distance(site)`: output steps between the integers and the real result at most, of families
+  whose integers are their own (tables, softmax, normalization): PyTorch may then differ within it.
 
 The modules are found in the folder when an operator is first asked for; `register` adds one from
 elsewhere.
@@ -34,7 +36,8 @@ from typing import Any
 from accelsim.errors import InputError
 from accelsim.reference.flow import Claim, Island
 from accelsim.reference.kernels import Kernel
-from accelsim.reference.site import Site
+from accelsim.reference.network import Network, ReferenceLayer
+from accelsim.reference.site import Site, site_of
 
 HOST = "host"  # the family of layers without an integer definition
 
@@ -60,6 +63,7 @@ class Operator:
     kernel: Callable[[Site], Kernel]
     torch: TorchKernel | None = None
     causes: Mapping[str, str] = field(default_factory=dict)
+    distance: Callable[[Site], float] | None = None
     rank: int = 0
     tensor_ranks: frozenset[int] = frozenset({2, 4})  # of inputs and output, others: the host's
 
@@ -91,6 +95,12 @@ def family(name: str) -> Operator:
     if name not in _registry():
         raise InputError(f"the reference has no operator family '{name}'")
     return _registry()[name]
+
+
+def distance_of(network: Network, layer: ReferenceLayer, rounding: str) -> float | None:
+    """`Operator.distance` of a layer; None where its integers are those of a framework."""
+    distance = None if layer.family == HOST else family(layer.family).distance
+    return None if distance is None else distance(site_of(network, layer, rounding))
 
 
 def claim_of(island: Island) -> tuple[Operator, Claim] | None:

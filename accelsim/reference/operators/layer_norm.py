@@ -175,4 +175,13 @@ def _rounded(value: Any, places: Any) -> Any:
     return (value + (_wide(1) << (places - 1))) >> places
 
 
-OPERATOR = Operator("layer_norm", recognise, kernel, tensor_ranks=frozenset({2, 3, 4}))
+def _distance(site: Site) -> float:
+    core: LayerNorm = site.layer.core
+    words = words_of(core, site.inputs[0].scale, site.output.scale)
+    assert words is not None
+    return farthest(core, words, site.output.scale)
+
+
+OPERATOR = Operator(
+    "layer_norm", recognise, kernel, distance=_distance, tensor_ranks=frozenset({2, 3, 4})
+)

@@ -271,11 +271,19 @@ def _torch_run(site: Site, operands: list[Any]) -> Any:
     return _TORCH[name_of(core)](operands[0], *torch_target(site.output), *attributes)
 
 
+def _distance(site: Site) -> float:
+    """Half a step, and the error of float32 of the largest number that occurs."""
+    source, output = site.inputs[0], site.output
+    largest = 256 * max(float(source.scale), float(output.scale), 2.0**-8)
+    return float(0.5 + 2.0**-20 * largest / float(output.scale))
+
+
 OPERATOR = Operator(
     "lookup",
     recognise,
     kernel,
     TorchKernel(_torch_covers, _torch_run),
+    distance=_distance,
     rank=1,
     tensor_ranks=frozenset(range(1, 5)),
 )

@@ -191,4 +191,12 @@ def _away(value: Any) -> Any:
     return te.if_then_else(value < 0, -((1 - value) >> 1), (value + 1) >> 1)
 
 
-OPERATOR = Operator("softmax", recognise, kernel, tensor_ranks=frozenset({2, 3, 4}))
+def _distance(site: Site) -> float:
+    """See docs/normalization.md."""
+    length = site.output.shape[site.output.axis]
+    return 0.5 + length / 4096 + 1 / 1024
+
+
+OPERATOR = Operator(
+    "softmax", recognise, kernel, distance=_distance, tensor_ranks=frozenset({2, 3, 4})
+)

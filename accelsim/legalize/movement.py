@@ -153,13 +153,12 @@ class _Tracer:
 
     def _looked_through(self, leaf: Leaf) -> Codes | None:
         """Codes of a leaf that is itself only moved elements, if it may be skipped."""
-        graph, operators = self.frame.graph, self.frame.operators
+        graph = self.frame.graph
         quantize = graph.producer(leaf.var)
         if quantize is None or quantize.op != "relax.quantize":
             return None
-        known = operators.get(leaf.var)
         alone = graph.sole_user(leaf.var) is not None
-        if leaf.layout and not (self.absorb and alone and known is not None):
+        if leaf.layout and not (self.absorb and alone):
             return None
         if not leaf.quantization.same_levels(self.frame.quantization) and leaf.layout:
             return None

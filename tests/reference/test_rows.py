@@ -48,3 +48,35 @@ def test_softmax_of_another_output_is_left_to_the_host(scale: float, zero: int) 
         zero,
     )
     assert reference.network.layer("y").kind == "host"
+
+
+@pytest.mark.parametrize("shape", [(30, 50), (2, 9, 31), (2, 3, 5, 12), (3, 1024), (9, 1), (9, 2)])
+@pytest.mark.parametrize("scale", [2.0**-8, 0.04, 3.0])
+def test_layer_norm_equals_the_specification(shape: tuple[int, ...], scale: float) -> None:
+    rng = np.random.default_rng(shape[-1])
+    gain, offset = (rng.normal(0, 1, shape[-1]).astype(np.float32) for _ in range(2))
+    words = [relax.const(one, "float32") for one in (gain, offset)]
+    reference = layer(
+        "y",
+        [Input(shape, np.float32(scale), 100)],
+        lambda module, x: module.emit(relax.op.nn.layer_norm(x, *words, axes=[-1], epsilon=1e-3)),
+        0.05,
+        120,
+    )
+    place = reference.network.layer("y")
+    assert place.kind == "integer"
+    stored = rows(rng, place.input_shapes[0])
+    gains, step = gain.astype(np.float64) / float(np.float32(0.05)), float(np.float32(0.05))
+    bits = 31 - int(np.frexp(np.abs(gains).max())[1])
+    bits = min(bits, 24)
+    units = 1e-3 * shape[-1] ** 2 / float(np.float32(scale)) ** 2
+    assert units < 2**31  # then epsilon needs no shift
+    golden = normalization.layer_norm(
+        stored,
+        np.rint(gains * 2.0**bits).astype(np.int64),
+        np.rint(offset.astype(np.float64) / step * 2**16).astype(np.int64),
+        bits,
+        round(units),
+        (120 - 128, -128, 127),
+    )
+    np.testing.assert_array_equal(reference.run_layer("y", (stored,)), golden)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from accelsim.artifacts import Launch
 from accelsim.cosim.memory import MemoryOptions
-from accelsim.cosim.placement import place
+from accelsim.cosim.placement import Placement, place
 from accelsim.cosim.session import launch_regions
 from accelsim.programs.building import REGION_BEATS
 from accelsim.simulate import BusFault
@@ -21,6 +21,7 @@ from accelsim.simulate.decoded import END, make_op
 from accelsim.simulate.footprint import footprint, ports
 from accelsim.spec.config import Config
 from accelsim.spec.encoding import check, decode, encode
+from accelsim.spec.isa import PROGRAM_BASE
 
 Words = NDArray[np.uint32]
 # Drawn from as they stand: bus errors hit a transfer only now and then.
@@ -45,9 +46,8 @@ def broken(
     elif kind == "tokens":
         given = replace(given, semaphores=tuple(int(n) for n in rng.integers(250, 256, 16)))
     elif kind == "bus":
-        base = int(rng.integers(8))
         placement = place({b: len(data) for b, data in launch_regions(given).items()})
-        first = int(rng.integers(min(placement.sizes[base], 6000)))
+        base, first = _fault(rng, words, placement, given.program.config)
         end = first + int(rng.integers(1, 3000 if base else 64))
         faults.append(BusFault(base, first, end))
         low = placement.address(base)
@@ -86,12 +86,32 @@ def _ports(words: NDArray[np.uint32], config: Config) -> tuple[int, set[tuple[st
 
 def _far(rng: np.random.Generator, words: Words, config: Config) -> Words:
     """One transfer, if there is one, that ends behind the memory of its base register."""
-    names = [decode(instruction)[0].name for instruction in words]
-    transfers = [i for i, name in enumerate(names) if name in ("load", "store")]
-    if not transfers:
+    found = _transfers(words)
+    if not found:
         return words
-    index = int(rng.choice(transfers))
-    moved = {**decode(words[index])[1], "dram_offset": int(rng.integers(REGION_BEATS, 1 << 32))}
+    index = int(rng.choice(list(found)))
+    name, values = found[index]
+    moved = {**values, "dram_offset": int(rng.integers(REGION_BEATS, 1 << 32))}
     changed = words.copy()
-    changed[index] = encode(names[index], moved, config)
+    changed[index] = encode(name, moved, config)
     return changed
+
+
+def _fault(
+    rng: np.random.Generator, words: Words, placement: Placement, config: Config
+) -> tuple[int, int]:
+    """Base register and byte where a bus fault begins: at a transfer, in the program, anywhere."""
+    found = list(_transfers(words).values())
+    draw = rng.random()
+    if found and draw < 0.65:
+        _, values = found[int(rng.integers(len(found)))]
+        beat = values["dram_offset"] + int(rng.integers(values["count0"]))
+        return values["base_reg"], beat * config.lanes
+    base = PROGRAM_BASE if draw < 0.8 else int(rng.integers(8))
+    return base, int(rng.integers(min(placement.sizes[base], 6000)))
+
+
+def _transfers(words: Words) -> dict[int, tuple[str, dict[str, int]]]:
+    """Index → name and fields of each load and store."""
+    decoded = ((i, *decode(instruction)) for i, instruction in enumerate(words))
+    return {i: (row.name, values) for i, row, values in decoded if row.name in ("load", "store")}

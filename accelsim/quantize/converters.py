@@ -133,6 +133,10 @@ def _convert_map(constants: Any) -> dict[str, Converter]:
         table[name] = partial(_conv_transpose, constants=constants)
     for name in ("avg_pool1d.default", "avg_pool2d.default"):
         table[name] = _average_pool
+    for name in ("adaptive_max_pool1d.default", "adaptive_max_pool2d.default"):
+        table[name] = _adaptive_max_pool
+    table["amax.default"] = partial(_extremum, run=relax.op.max)
+    table["amin.default"] = partial(_extremum, run=relax.op.min)
     table["linear.default"] = lambda node, importer: _linear(node, importer, constants)
     for name, limits in (
         ("hardtanh.default", (-1.0, 1.0)),
@@ -306,6 +310,30 @@ def _average_pool(node: fx.Node, importer: Any) -> Any:
             count_include_pad=any(padding) and _argument(node, 5, "count_include_pad", True),
         )
     )
+
+
+def _adaptive_max_pool(node: fx.Node, importer: Any) -> Any:
+    """(maxima, indices); indices are not had, and maxima stand in their place."""
+    dims = 2 if "2d" in str(node.target) else 1
+    sizes = node.args[0].meta["val"].shape[-dims:]  # type: ignore[union-attr]
+    given: Any = node.args[1]
+    numbers = [given] * dims if isinstance(given, int) or given is None else list(given)
+    outputs = [size if n is None else int(n) for n, size in zip(numbers, sizes, strict=True)]
+    if any(size % out for size, out in zip(sizes, outputs, strict=True)):
+        raise ModelError(
+            f"the adaptive maximum pool '{node.name}' has windows of different sizes: "
+            f"{tuple(sizes)} elements for {tuple(outputs)} outputs"
+        )
+    window = [size // out for size, out in zip(sizes, outputs, strict=True)]
+    run = relax.op.nn.max_pool2d if dims == 2 else relax.op.nn.max_pool1d
+    maxima = importer.block_builder.emit(run(importer.env[node.args[0]], window, window))
+    return relax.Tuple([maxima, maxima])
+
+
+def _extremum(node: fx.Node, importer: Any, run: Callable[..., Any]) -> Any:
+    axes = [int(axis) for axis in _argument(node, 1, "dim", ())] or None
+    keep = bool(_argument(node, 2, "keepdim", False))
+    return importer.block_builder.emit(run(importer.env[node.args[0]], axes, keepdims=keep))
 
 
 def _linear(node: fx.Node, importer: Any, constants: _Constants) -> Any:

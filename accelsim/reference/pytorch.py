@@ -23,6 +23,7 @@ from accelsim.quantize import qnnpack_engine, torch_layer_outputs, torch_layers
 from accelsim.reference.boundary import from_nhwc, on_levels, quantize_inputs, to_nhwc
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.network import Network, QuantizedTensor, ReferenceLayer
+from accelsim.reference.operators import is_trusted
 from accelsim.reference.selfcheck import check_qnnpack
 from accelsim.reference.torch_layer import run_kernel, torch_kernel
 from accelsim.reference.torch_tensor import quantized_tensor
@@ -55,8 +56,10 @@ class TorchGolden:
         return torch_kernel(self.network, layer, self.quantized.rounding) is not None
 
     def runs(self, name: str) -> bool:
-        """Whether a quantized kernel of the layer runs on given integers."""
+        """Whether a quantized kernel of the layer runs on given integers, as the layer means it."""
         layer = self.network.layer(name)
+        if not is_trusted(self.network, layer, self.quantized.rounding):
+            return False
         if not self._network_given or any(source not in self.nodes for source in layer.inputs):
             return torch_kernel(self.network, layer, self.quantized.rounding) is not None
         return self.covers(name)
@@ -98,12 +101,13 @@ class TorchGolden:
     def run_layer(self, name: str, inputs: tuple[I8, ...]) -> I8:
         """One layer's own quantized kernel on int8 (n, h, w, c) inputs."""
         layer = self.network.layer(name)
-        if not self.covers(name):
+        if not self.covers(name) and not self.runs(name):
             raise ModelError(
                 f"layer '{name}' has no PyTorch golden: {self.missing()[layer.output]}"
             )
         # A source without a node comes from a float operator of PyTorch's network.
-        if not self._network_given or any(source not in self.nodes for source in layer.inputs):
+        nodes = (*layer.inputs, layer.output)
+        if not self._network_given or any(tensor not in self.nodes for tensor in nodes):
             return self._run_kernel(layer, inputs)
         known = {
             self.nodes[source]: _quantized(value, self.network.tensors[source])

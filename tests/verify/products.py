@@ -52,6 +52,30 @@ class Scores(nn.Module):
         return torch.matmul(self.query(x), self.key(x).transpose(1, 2))
 
 
+class Pools(nn.Module):
+    """(n, 3, 13, 14) → (n, 9, 2, 3): windows over the edge, of different sizes, whole maps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 9, 3, padding=1)
+        self.over = nn.AvgPool2d(2, ceil_mode=True)
+        self.inside = nn.AvgPool2d(3, 1, padding=1, count_include_pad=False)
+        self.maxima = nn.MaxPool2d(2, 1, dilation=2)
+        self.uneven = nn.AdaptiveAvgPool2d((2, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The averages."""
+        y = self.maxima(self.inside(self.over(torch.relu(self.conv(x)))))
+        result: Tensor = self.uneven(y)
+        return result
+
+
+def pools() -> tuple[nn.Module, Tensor]:
+    """Pools."""
+    torch.manual_seed(6)
+    return Pools(), torch.randn(1, 3, 13, 14)
+
+
 def spotter() -> tuple[nn.Module, Tensor]:
     """Convolutions over time."""
     torch.manual_seed(3)

@@ -19,6 +19,9 @@ A module named after its family defines `OPERATOR`, with
 * `causes`: why PyTorch may differ, by the rounding that would give exactly PyTorch's outputs.
 * `distance(site)`: output steps between the integers and the real result at most, of families
   whose integers are their own (tables, softmax, normalization): PyTorch may then differ within it.
+  None of a layer whose integers are a framework's.
+* `trusted(site)`: whether PyTorch's quantized kernel computes what the layer means; where it does
+  not, its float kernels are the golden.
 
 The modules are found in the folder when an operator is first asked for; `register` adds one from
 elsewhere.
@@ -63,7 +66,8 @@ class Operator:
     kernel: Callable[[Site], Kernel]
     torch: TorchKernel | None = None
     causes: Mapping[str, str] = field(default_factory=dict)
-    distance: Callable[[Site], float] | None = None
+    distance: Callable[[Site], float | None] | None = None
+    trusted: Callable[[Site], bool] = lambda site: True
     rank: int = 0
     tensor_ranks: frozenset[int] = frozenset({2, 4})  # of inputs and output, others: the host's
 
@@ -101,6 +105,11 @@ def distance_of(network: Network, layer: ReferenceLayer, rounding: str) -> float
     """`Operator.distance` of a layer; None where its integers are those of a framework."""
     distance = None if layer.family == HOST else family(layer.family).distance
     return None if distance is None else distance(site_of(network, layer, rounding))
+
+
+def is_trusted(network: Network, layer: ReferenceLayer, rounding: str) -> bool:
+    """`Operator.trusted` of a layer."""
+    return layer.family == HOST or family(layer.family).trusted(site_of(network, layer, rounding))
 
 
 def claim_of(island: Island) -> tuple[Operator, Claim] | None:

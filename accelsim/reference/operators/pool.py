@@ -28,6 +28,7 @@ from accelsim.reference.site import Site, same_levels
 
 op = relax.op
 _LETTERS = {(2, 1): "nc", (3, 1): "ncw", (3, 2): "nwc", (4, 1): "nchw", (4, 3): "nhwc"}
+NEAR = 0.5 + 2.0**-10  # output steps from a sum's real result to its integer, at most
 _REDUCTIONS = {"relax.mean": "mean", "relax.sum": "sum", "relax.max": "max"}
 
 
@@ -158,15 +159,9 @@ def _pair(values: Any, missing: int) -> Pair:
 
 
 _READERS: Mapping[str, Callable[[Node, QuantizedTensor], Pool | None]] = {
-    "relax.nn.max_pool1d": _windows,
-    "relax.nn.max_pool2d": _windows,
-    "relax.nn.avg_pool1d": _windows,
-    "relax.nn.avg_pool2d": _windows,
-    "relax.nn.adaptive_avg_pool1d": _adaptive,
-    "relax.nn.adaptive_avg_pool2d": _adaptive,
-    "relax.mean": _reduction,
-    "relax.sum": _reduction,
-    "relax.max": _reduction,
+    **{f"relax.nn.{kind}_pool{dims}d": _windows for kind in ("max", "avg") for dims in (1, 2)},
+    **{f"relax.nn.adaptive_avg_pool{dims}d": _adaptive for dims in (1, 2)},
+    **dict.fromkeys(_REDUCTIONS, _reduction),
 }
 
 
@@ -187,8 +182,9 @@ def kernel(site: Site) -> Kernel:
     """A maximum in the input's levels, or the sum over a window, requantized."""
     core: Pool = site.layer.core
     outputs = _outputs(core, site.inputs[0])
-    geometry = Geometry(core.kernel, core.stride, core.padding, core.dilation, outputs)
-    geometry = replace(geometry, adaptive=core.adaptive is not None)
+    adaptive = core.adaptive is not None
+    windows = (core.kernel, core.stride, core.padding, core.dilation)
+    geometry = Geometry(*windows, outputs, adaptive=adaptive)
     if core.kind == "max":
         limits = {name: ends_of(site)[name].astype(np.int8) for name in ("low", "high")}
         return Kernel(_emit_max, limits, geometry)
@@ -379,10 +375,24 @@ def _torch_run(site: Site, operands: list[Any]) -> Any:
     return pool(value, core.kernel, core.stride, core.padding[:2], ceil_mode=ceil)
 
 
+def _trusted(site: Site) -> bool:
+    """qnnpack counts padding always, and its dilated windows read beyond it."""
+    core: Pool = site.layer.core
+    return not core.inside and (core.dilation == (1, 1) or not any(core.padding))
+
+
+def _distance(site: Site) -> float | None:
+    """Of sums that PyTorch rounds in another place than qnnpack's averages."""
+    core: Pool = site.layer.core
+    return None if core.kind == "max" or _torch_covers(site) else NEAR
+
+
 OPERATOR = Operator(
     "pool",
     recognise,
     kernel,
     TorchKernel(_torch_covers, _torch_run),
+    distance=_distance,
+    trusted=_trusted,
     tensor_ranks=frozenset({2, 3, 4}),
 )

@@ -21,6 +21,7 @@ from accelsim.reference.operators import Operator
 from accelsim.reference.site import Site
 
 op = relax.op
+NEAR = 0.5 + 2.0**-10  # output steps from a sum's real result to its integer, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +76,10 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
     return emit.requantized(total, p, mode)
 
 
-OPERATOR = Operator("reduce_channels", recognise, kernel, tensor_ranks=frozenset({2, 3, 4}))
+OPERATOR = Operator(
+    "reduce_channels",
+    recognise,
+    kernel,
+    distance=lambda site: NEAR,
+    tensor_ranks=frozenset({2, 3, 4}),
+)

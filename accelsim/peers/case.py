@@ -12,7 +12,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from accelsim.artifacts import I8, Backend, Layer, LayerOp, Region, Shape4, Tensor
+from accelsim.artifacts import (
+    I8,
+    Backend,
+    Layer,
+    LayerOp,
+    QuantizedModel,
+    Region,
+    Shape4,
+    Tensor,
+)
 from accelsim.errors import AccelsimError
 from accelsim.spec.config import Config
 
@@ -23,6 +32,18 @@ class OutOfScopeError(AccelsimError):
 
 class UnreadableError(AccelsimError):
     """The case's files are missing, malformed or of a form that the reader does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The case as a network of one layer: the whole compiler must give the peer's output.
+
+    `inputs` and `expected` lie as the graph has them.
+    """
+
+    model: Callable[[], QuantizedModel]
+    inputs: tuple[I8, ...]
+    expected: I8
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,7 @@ class Trial:
     expected: Mapping[str, I8]  # by name of the region's outputs, (n, h, w, c)
     alternative: Mapping[str, I8] = field(default_factory=dict)
     cause: str = ""
+    compiled: Compiled | None = None
 
 
 @dataclass(frozen=True, slots=True)

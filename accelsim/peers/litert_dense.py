@@ -5,10 +5,12 @@ What comes in: a random generator. What goes out: a `Trial` with LiteRT's output
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tvm import relax
 
 from accelsim.artifacts import (
     I8,
@@ -19,8 +21,9 @@ from accelsim.artifacts import (
     Pool2d,
     Shape4,
 )
+from accelsim.peers import qdq
 from accelsim.peers import tflite_rules as rules
-from accelsim.peers.case import Trial, binary, chain
+from accelsim.peers.case import Compiled, Trial, binary, chain
 from accelsim.peers.draws import Generator, Maker
 from accelsim.peers.litert_model import TfliteTensor, constant, tflite_model, tflite_outputs
 from accelsim.peers.shapes import average, convolution, integer_scale, sides
@@ -117,18 +120,42 @@ def bias_tensor(source: float, w: Weights) -> TfliteTensor:
     return TfliteTensor(w.bias.shape, scales, 0, "int32", values=w.bias)
 
 
-def trial(x: I8, model: bytes, *ops: tuple[LayerOp, Shape4]) -> Trial:
-    """A chain of layers against the model's outputs."""
-    region, inputs = chain("litert", x, *ops)
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A model as a Relax graph: scale and zero point of each input and of the output."""
+
+    sources: tuple[tuple[float, int], ...]
+    target: tuple[float, int]
+    body: qdq.Body
+    fused: int = NO_ACTIVATION
+    images: bool = False  # channels come second in it
+
+    def compiled(self, inputs: Sequence[I8], expected: I8) -> Compiled:
+        """For the whole compiler."""
+        turn = qdq.image if self.images else np.ascontiguousarray
+        pairs = zip(self.sources, inputs, strict=True)
+        sides = [qdq.Side(*side, turn(values)) for side, values in pairs]
+        target = qdq.Side(*self.target)
+        return qdq.compiled("tflite", sides, target, turn(expected), self.body, self.fused)
+
+
+def trial(x: I8, model: bytes, op: LayerOp, shape: Shape4, graph: Graph | None = None) -> Trial:
+    """A layer against the model's output, and the compiled graph too."""
     (expected,) = tflite_outputs(model, x)
-    return Trial(region, inputs, {region.outputs[0]: expected.reshape(ops[-1][1])})
+    form = None if graph is None else graph.compiled([x], expected)
+    source = x.reshape(-1, 1, 1, x.shape[1]) if x.ndim == 2 else x
+    region, inputs = chain("litert", source, (op, shape))
+    return Trial(region, inputs, {"y0": expected.reshape(shape)}, compiled=form)
 
 
-def trial2(a: I8, b: I8, model: bytes, op: LayerOp, shape: Shape4) -> Trial:
-    """A layer of two activations against the model's outputs."""
+def trial2(
+    a: I8, b: I8, model: bytes, op: LayerOp, shape: Shape4, graph: Graph | None = None
+) -> Trial:
+    """The same for two activations."""
     region, inputs = binary("litert", a, b, op, shape)
     (expected,) = tflite_outputs(model, a, b)
-    return Trial(region, inputs, {"y": expected.reshape(shape)})
+    form = None if graph is None else graph.compiled([a, b], expected)
+    return Trial(region, inputs, {"y": expected.reshape(shape)}, compiled=form)
 
 
 def conv_2d(rng: Generator, depthwise: bool = False) -> Trial:
@@ -187,7 +214,10 @@ def conv_2d(rng: Generator, depthwise: bool = False) -> Trial:
     taps = (kernel[0], kernel[1])
     padding = sides((size[0], size[1]), (rows[0], cols[0]), taps, pair, wide, before)
     op = convolution(w.values, w.bias, (zin, 0), ends, channels, (pair, padding, wide))
-    return trial(x, model, (op, (shape[0], shape[1], shape[2], shape[3])))
+    attributes = {"strides": pair, "padding": padding, "dilation": wide, "groups": groups}
+    body = qdq.convolution(w.values, w.scales, w.bias, source, attributes)
+    graph = Graph(((source, zin),), (to, zout), body, fused, images=True)
+    return trial(x, model, op, (shape[0], shape[1], shape[2], shape[3]), graph)
 
 
 def depthwise_conv_2d(rng: Generator) -> Trial:
@@ -218,9 +248,9 @@ def fully_connected(rng: Generator) -> Trial:
     ends = rules.requantize("half_away", reals, zout, activation_limits(fused, to, zout))
     op = convolution(w.values, w.bias, (zin, 0), ends, depth)
     x = int8s(rng, rows, depth)
-    region, inputs = chain("litert", x.reshape(rows, 1, 1, depth), (op, (rows, 1, 1, out)))
-    (expected,) = tflite_outputs(model, x)
-    return Trial(region, inputs, {"y0": expected.reshape(rows, 1, 1, out)})
+    body = qdq.linear(w.values.reshape(out, depth), w.scales, w.bias, source)
+    graph = Graph(((source, zin),), (to, zout), body, fused)
+    return trial(x, model, op, (rows, 1, 1, out), graph)
 
 
 def transpose_conv(rng: Generator) -> Trial:
@@ -259,7 +289,18 @@ def transpose_conv(rng: Generator) -> Trial:
     )
     ends = rules.requantize("tflite", rules.conv_multipliers(source, w.scales, to), zout)
     op = ConvTranspose2d(w.values, w.bias, zin, 0, ends, (stride[0], stride[1]), before)
-    return trial(x, model, (op, (shape[0], shape[1], shape[2], shape[3])))
+    ends_at = zip(shape[1:3], size, kernel, stride, before, strict=True)
+    after = [(s - 1) * t + k - b - n for n, s, k, t, b in ends_at]
+    extra = [max(0, -a) for a in after]
+    attributes = {
+        "strides": stride,
+        "padding": (*before, *(max(0, a) for a in after)),
+        "output_padding": extra,
+        "kernel_layout": "IOHW",
+    }
+    body = qdq.convolution(w.values, w.scales, w.bias, source, attributes, transposed=True)
+    graph = Graph(((source, zin),), (to, zout), body, images=True)
+    return trial(x, model, op, (shape[0], shape[1], shape[2], shape[3]), graph)
 
 
 def batch_matmul(rng: Generator) -> Trial:
@@ -281,7 +322,15 @@ def batch_matmul(rng: Generator) -> Trial:
         adjY=turned,
     )
     ends = rules.requantize("tflite", [rules.matmul_multiplier(sa, sb, to)], zout)
-    return trial2(a, b, model, MatMul(za, zb, turned, ends), shape)
+
+    def body(build: Any, values: list[Any]) -> Any:
+        second = values[1]
+        if turned:
+            second = build.emit(relax.op.permute_dims(second, [0, 1, 3, 2]))
+        return build.emit(relax.op.matmul(values[0], second))
+
+    graph = Graph(((sa, za), (sb, zb)), (to, zout), body)
+    return trial2(a, b, model, MatMul(za, zb, turned, ends), shape, graph)
 
 
 def pool_2d(rng: Generator, kind: str) -> Trial:
@@ -315,7 +364,13 @@ def pool_2d(rng: Generator, kind: str) -> Trial:
         op = Pool2d("max", kernel, stride, padding, 0, None, *limits)
     else:
         op = average(kernel, stride, padding, size, out, limits)
-    return trial(x, model, (op, shape))
+    attributes: dict[str, Any] = {"pool_size": kernel, "strides": stride, "padding": padding}
+    if kind == "MAX":
+        body = qdq.call(relax.op.nn.max_pool2d, **attributes)
+    else:
+        body = qdq.call(relax.op.nn.avg_pool2d, **attributes, count_include_pad=False)
+    graph = Graph(((s, z),), (s, z), body, fused, images=True)
+    return trial(x, model, op, shape, graph)
 
 
 def average_pool_2d(rng: Generator) -> Trial:
@@ -345,7 +400,8 @@ def mean(rng: Generator) -> Trial:
     mantissa, shift = rules.mean_words(source, to, h * w)
     ends = integer_scale("tflite", [mantissa], [shift], zout)
     op = Pool2d("sum", (h, w), (1, 1), (0, 0, 0, 0), zin, ends)
-    return trial(x, model, (op, shape))
+    body = qdq.call(relax.op.mean, axis=[2, 3], keepdims=True)
+    return trial(x, model, op, shape, Graph(((source, zin),), (to, zout), body, images=True))
 
 
 def reduce_max(rng: Generator) -> Trial:
@@ -361,7 +417,9 @@ def reduce_max(rng: Generator) -> Trial:
         version=2,
         keepDims=True,
     )
-    return trial(x, model, (Pool2d("max", (h, w), (1, 1), (0, 0, 0, 0), 0, None), (2, 1, 1, c)))
+    op = Pool2d("max", (h, w), (1, 1), (0, 0, 0, 0), 0, None)
+    body = qdq.call(relax.op.max, axis=[2, 3], keepdims=True)
+    return trial(x, model, op, (2, 1, 1, c), Graph(((s, z),), (s, z), body, images=True))
 
 
 DENSE: dict[str, Maker] = {

@@ -209,7 +209,7 @@ def transpose(rng: Generator) -> Trial:
         "TransposeOptions",
         version=2,
     )
-    return trial(int8s(rng, *shape), model, (Transpose((a, b, c, d)), out))
+    return trial(int8s(rng, *shape), model, Transpose((a, b, c, d)), out)
 
 
 def blocks(rng: Generator, gathered: bool) -> Trial:

@@ -11,12 +11,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from tvm import relax
 
 from accelsim.artifacts import I8, Add, Binary, Lookup, Softmax
+from accelsim.peers import qdq
 from accelsim.peers import tflite_rules as rules
 from accelsim.peers.case import Trial
 from accelsim.peers.draws import Generator, Maker
 from accelsim.peers.litert_dense import (
+    Graph,
     activation_limits,
     int8s,
     like,
@@ -56,14 +59,18 @@ def arithmetic(rng: Generator, operator: str) -> Trial:
         fusedActivationFunction=fused,
     )
     limits = activation_limits(fused, to, zout)
+    body = qdq.call(
+        getattr(relax.op, {"ADD": "add", "SUB": "subtract", "MUL": "multiply"}[operator])
+    )
+    graph = Graph(((sa, za), (sb, zb)), (to, zout), body, fused)
     if operator == "MUL":
         real = rules.product_multiplier(sa, sb, to)
         ends = rules.requantize("tflite", [real], zout, limits)
-        return trial2(a, b, model, Binary("multiply", za, zb, ends), shape)
+        return trial2(a, b, model, Binary("multiply", za, zb, ends), shape, graph)
     words = rules.add_words(sa, sb, to)
     scales = (np.float32(sa), np.float32(sb), np.float32(1) / np.float32(to))
     op = Add(za, zb, *scales, zout, *limits, tflite=words, subtract=operator == "SUB")
-    return trial2(a, b, model, op, shape)
+    return trial2(a, b, model, op, shape, graph)
 
 
 def extremum(rng: Generator, operator: str) -> Trial:
@@ -77,13 +84,15 @@ def extremum(rng: Generator, operator: str) -> Trial:
         "MaximumMinimumOptions",
         version=2,
     )
-    return trial2(a, b, model, Binary(operator.lower(), 0, 0, identity()), shape)
+    graph = Graph(((s, z), (s, z)), (s, z), qdq.call(getattr(relax.op, operator.lower())))
+    return trial2(a, b, model, Binary(operator.lower(), 0, 0, identity()), shape, graph)
 
 
 def lookup(
     rng: Generator,
     operator: str,
     table: Callable[[Side, Side], I8],
+    body: qdq.Body,
     output: Side | None = None,
     version: int = 2,
     options: str = "",
@@ -101,7 +110,7 @@ def lookup(
         version=version,
         **(fields or {}),
     )
-    return trial(x, model, (Lookup(table(source, to)), (1, 4, 4, 16)))
+    return trial(x, model, Lookup(table(source, to)), (1, 4, 4, 16), Graph((source,), to, body))
 
 
 def function(function: Function) -> Callable[[Side, Side], I8]:
@@ -127,18 +136,21 @@ def requantized(source: Side, to: Side) -> I8:
 def softmax(rng: Generator) -> Trial:
     """Rows of random length, scale and beta."""
     rows, size = int(rng.integers(1, 12)), int(rng.integers(2, 60))
-    source, beta = scale(rng, 0.01, 0.4), float(np.float32(rng.uniform(0.5, 1.5)))
+    source, zin = scale(rng, 0.01, 0.4), zero(rng)
+    beta = float(np.float32(rng.uniform(0.5, 1.5))) if rng.integers(2) else 1.0
     shape = (1, 1, rows, size)
     x = int8s(rng, *shape)
     model = tflite_model(
         "SOFTMAX",
-        [TfliteTensor(shape, (source,), zero(rng))],
+        [TfliteTensor(shape, (source,), zin)],
         [TfliteTensor(shape, (1 / 256,), -128)],
         "SoftmaxOptions",
         version=2,
         beta=beta,
     )
-    return trial(x, model, (Softmax(rules.softmax_table(source, beta)), shape))
+    body = qdq.call(relax.op.nn.softmax, axis=-1)
+    graph = Graph(((source, zin),), (1 / 256, -128), body) if beta == 1.0 else None
+    return trial(x, model, Softmax(rules.softmax_table(source, beta)), shape, graph)
 
 
 def leaky_relu(rng: Generator) -> Trial:
@@ -153,7 +165,8 @@ def leaky_relu(rng: Generator) -> Trial:
         return np.where(np.arange(-128, 128) >= source[1], over, under)
 
     fields = {"alpha": slope}
-    return lookup(rng, "LEAKY_RELU", table, options="LeakyReluOptions", fields=fields)
+    body = qdq.call(relax.op.nn.leakyrelu, alpha=slope)
+    return lookup(rng, "LEAKY_RELU", table, body, options="LeakyReluOptions", fields=fields)
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
@@ -169,6 +182,20 @@ def logistic(x: np.ndarray) -> np.ndarray:
     return result
 
 
+def by_table(
+    operator: str,
+    table: Callable[[Side, Side], I8],
+    body: qdq.Body,
+    output: Side | None = None,
+    version: int = 2,
+) -> Maker:
+    """A maker of one operator."""
+    return partial(
+        lookup, operator=operator, table=table, body=body, output=output, version=version
+    )
+
+
+nn = relax.op.nn
 POINTWISE: dict[str, Maker] = {
     "add": partial(arithmetic, operator="ADD"),
     "sub": partial(arithmetic, operator="SUB"),
@@ -176,22 +203,25 @@ POINTWISE: dict[str, Maker] = {
     "minimum": partial(extremum, operator="MINIMUM"),
     "maximum": partial(extremum, operator="MAXIMUM"),
     "softmax": softmax,
-    "logistic": partial(
-        lookup, operator="LOGISTIC", table=function(logistic), output=(1 / 256, -128)
+    "logistic": by_table(
+        "LOGISTIC", function(logistic), qdq.call(relax.op.sigmoid), (1 / 256, -128)
     ),
-    "tanh": partial(lookup, operator="TANH", table=function(np.tanh), output=(1 / 128, 0)),
-    "relu": partial(lookup, operator="RELU", table=rectified(1)),
-    "relu_n1_to_1": partial(lookup, operator="RELU_N1_TO_1", table=rectified(2), version=1),
-    "relu6": partial(lookup, operator="RELU6", table=rectified(3)),
+    "tanh": by_table("TANH", function(np.tanh), qdq.call(relax.op.tanh), (1 / 128, 0)),
+    "relu": by_table("RELU", rectified(1), qdq.call(nn.relu)),
+    "relu_n1_to_1": by_table(
+        "RELU_N1_TO_1", rectified(2), qdq.call(relax.op.clip, min=-1, max=1), version=1
+    ),
+    "relu6": by_table("RELU6", rectified(3), qdq.call(relax.op.clip, min=0, max=6)),
     "leaky_relu": leaky_relu,
-    "hard_swish": partial(lookup, operator="HARD_SWISH", table=rules.hard_swish_table, version=1),
+    "hard_swish": by_table("HARD_SWISH", rules.hard_swish_table, qdq.hard_swish, version=1),
     "gelu": partial(
         lookup,
         operator="GELU",
         table=function(gelu),
+        body=qdq.call(nn.gelu),
         options="GeluOptions",
         fields={"approximate": False},
     ),
-    "exp": partial(lookup, operator="EXP", table=function(np.exp)),
-    "quantize": partial(lookup, operator="QUANTIZE", table=requantized),
+    "exp": by_table("EXP", function(np.exp), qdq.call(relax.op.exp)),
+    "quantize": by_table("QUANTIZE", requantized, qdq.same),
 }

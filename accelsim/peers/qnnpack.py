@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn import functional
+from tvm import relax
 
 from accelsim.artifacts import (
     F32,
@@ -32,7 +34,8 @@ from accelsim.artifacts import (
     Requantize,
     Shape4,
 )
-from accelsim.peers.case import PeerCase, Trial, binary, chain, shape4
+from accelsim.peers import qdq
+from accelsim.peers.case import Compiled, PeerCase, Trial, binary, chain, shape4
 from accelsim.peers.draws import Generator, Maker, random_cases
 from accelsim.peers.shapes import convolution
 from accelsim.quantize import qnnpack_engine
@@ -87,12 +90,34 @@ def fp32(multiplier: Any, z: int, low: int = -128) -> Requantize:
     return Requantize(np.atleast_1d(np.asarray(multiplier, np.float32)), z, low, 127)
 
 
-def trial(x: I8, kernel: Callable[[], Any], op: LayerOp) -> Trial:
-    """A layer of one (n, h, w, c) activation against a kernel."""
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A case as a Relax graph: scale and zero point of each input and of the output."""
+
+    sources: tuple[tuple[np.float32, int], ...]
+    target: tuple[np.float32, int]
+    body: qdq.Body
+    fused: int = 0
+
+    def compiled(self, inputs: Sequence[I8], expected: I8) -> Compiled:
+        """For the whole compiler; images have channels second there."""
+
+        def turned(values: I8) -> I8:
+            return np.ascontiguousarray(np.moveaxis(values, -1, 1))
+
+        pairs = zip(self.sources, inputs, strict=True)
+        sides = [qdq.Side(float(s), z, turned(values)) for (s, z), values in pairs]
+        target = qdq.Side(float(self.target[0]), self.target[1])
+        return qdq.compiled("qnnpack", sides, target, turned(expected), self.body, self.fused)
+
+
+def trial(x: I8, kernel: Callable[[], Any], op: LayerOp, graph: Graph, flat: bool = False) -> Trial:
+    """A layer of one (n, h, w, c) activation against a kernel; `flat` has no height and width."""
     expected = run(kernel)
+    form = graph.compiled([x.reshape(x.shape[0], -1) if flat else x], expected)
     shape = (expected.shape[0], 1, 1, expected.shape[1]) if expected.ndim == 2 else expected.shape
     region, inputs = chain("qnnpack", x, (op, shape4(expected.reshape(shape))))
-    return Trial(region, inputs, {"y0": expected.reshape(shape)})
+    return Trial(region, inputs, {"y0": expected.reshape(shape)}, compiled=form)
 
 
 def weight(rng: Generator, *shape: int) -> tuple[I8, F32, F32]:
@@ -135,7 +160,10 @@ def conv2d(rng: Generator, rectified: bool = False) -> Trial:
     dense = np.ascontiguousarray(values.transpose(0, 2, 3, 1))
     sides = (padding[0], padding[1], padding[0], padding[1])
     geometry = ((stride[0], stride[1]), sides, (dilation[0], dilation[1]))
-    return trial(x, kernel_run, convolution(dense, steps, (zx, 0), ends, groups * each, geometry))
+    op = convolution(dense, steps, (zx, 0), ends, groups * each, geometry)
+    attributes = {"strides": stride, "padding": sides, "dilation": dilation, "groups": groups}
+    body = qdq.convolution(dense, scales.tolist(), bias, float(sx), attributes)
+    return trial(x, kernel_run, op, Graph(((sx, zx),), (sy, zy), body, int(rectified)))
 
 
 def linear(rng: Generator) -> Trial:
@@ -154,7 +182,8 @@ def linear(rng: Generator) -> Trial:
     steps = np.rint(bias * (ONE / product)).astype(np.int32)
     ends = fp32(product * (ONE / sy), zy)
     op = convolution(values.reshape(out, 1, 1, depth), steps, (zx, 0), ends, depth)
-    return trial(x.reshape(rows, 1, 1, depth), kernel, op)
+    graph = Graph(((sx, zx),), (sy, zy), qdq.linear(values, scales.tolist(), bias, float(sx)))
+    return trial(x.reshape(rows, 1, 1, depth), kernel, op, graph, flat=True)
 
 
 def conv_transpose2d(rng: Generator) -> Trial:
@@ -179,7 +208,9 @@ def conv_transpose2d(rng: Generator) -> Trial:
     ends = fp32(sw * sx * (ONE / sy), zy)
     places = ((stride[0], stride[1]), (padding[0], padding[1]))
     op = ConvTranspose2d(dense, np.zeros(out, np.int32), zx, 0, ends, *places)
-    return trial(x, kernel_run, op)
+    attributes = {"strides": stride, "padding": padding, "kernel_layout": "IOHW"}
+    body = qdq.convolution(dense, [float(sw)], None, float(sx), attributes, transposed=True)
+    return trial(x, kernel_run, op, Graph(((sx, zx),), (sy, zy), body))
 
 
 def elementwise(rng: Generator, operator: str) -> Trial:
@@ -200,7 +231,9 @@ def elementwise(rng: Generator, operator: str) -> Trial:
     kernel = getattr(torch.ops.quantized, operator)
     region, inputs = binary("qnnpack", a, b, op, shape)
     expected = run(lambda: kernel(quint8(a, sa, za), quint8(b, sb, zb), float(sy), zy + ZERO))
-    return Trial(region, inputs, {"y": expected})
+    body = qdq.call(relax.op.add if operator == "add" else relax.op.multiply)
+    form = Graph(((sa, za), (sb, zb)), (sy, zy), body).compiled([a, b], expected)
+    return Trial(region, inputs, {"y": expected}, compiled=form)
 
 
 def fixed_add(a: np.float32, b: np.float32) -> FixedAdd:
@@ -218,14 +251,18 @@ def pool2d(rng: Generator, kind: str) -> Trial:
     sx, zx = scale(rng), zero(rng)
     sides = (padding[0], padding[1], padding[0], padding[1])
     window = ((kernel[0], kernel[1]), (stride[0], stride[1]), sides)
+    attributes = {"pool_size": kernel, "strides": stride, "padding": sides}
     if kind == "max":
         op = Pool2d("max", *window, zx, None)
-        return trial(
-            x, lambda: functional.max_pool2d(quint8(x, sx, zx), kernel, stride, padding), op
-        )
-    count = np.float32(kernel[0] * kernel[1])
-    op = Pool2d("sum", *window, zx, fp32(sx / (sx * count), zx))
-    return trial(x, lambda: functional.avg_pool2d(quint8(x, sx, zx), kernel, stride, padding), op)
+        body = qdq.call(relax.op.nn.max_pool2d, **attributes)
+        pool: Any = functional.max_pool2d
+    else:
+        count = np.float32(kernel[0] * kernel[1])
+        op = Pool2d("sum", *window, zx, fp32(sx / (sx * count), zx))
+        body = qdq.call(relax.op.nn.avg_pool2d, **attributes, count_include_pad=True)
+        pool = functional.avg_pool2d
+    graph = Graph(((sx, zx),), (sx, zx), body)
+    return trial(x, lambda: pool(quint8(x, sx, zx), kernel, stride, padding), op, graph)
 
 
 def global_average(rng: Generator) -> Trial:
@@ -235,13 +272,16 @@ def global_average(rng: Generator) -> Trial:
     sx, zx = scale(rng), zero(rng)
     multiplier = sx / (sx * np.float32(h * w))
     op = Pool2d("sum", (h, w), (1, 1), (0, 0, 0, 0), zx, fp32(multiplier, zx))
-    return trial(x, lambda: functional.adaptive_avg_pool2d(quint8(x, sx, zx), 1), op)
+    body = qdq.call(relax.op.nn.adaptive_avg_pool2d, output_size=(1, 1))
+    graph = Graph(((sx, zx),), (sx, zx), body)
+    return trial(x, lambda: functional.adaptive_avg_pool2d(quint8(x, sx, zx), 1), op, graph)
 
 
 def table(
     rng: Generator,
     kernel: Callable[[Any, float, int], Any],
     function: Callable[[Array], Array],
+    body: qdq.Body,
     output: tuple[float, int] | None = None,
 ) -> Trial:
     """A function of one input, all 256 values of which occur."""
@@ -251,7 +291,8 @@ def table(
     reals = ((np.arange(-128, 128) - zx).astype(np.float32) * sx).astype(np.float32)
     steps = np.rint(function(reals).astype(np.float32) * (ONE / sy)) + zy
     op = Lookup(np.clip(steps, -128, 127).astype(np.int8))
-    return trial(x, lambda: kernel(quint8(x, sx, zx), float(sy), zy + ZERO), op)
+    graph = Graph(((sx, zx),), (sy, zy), body)
+    return trial(x, lambda: kernel(quint8(x, sx, zx), float(sy), zy + ZERO), op, graph)
 
 
 def sigmoid(v: Array) -> Array:
@@ -274,6 +315,16 @@ def elu(v: Array) -> Array:
     return np.where(v > 0, v, np.expm1(v.astype(np.float64)))
 
 
+def elu_graph(build: Any, values: list[Any]) -> Any:
+    """relu(x) - relu(1 - exp(x)), as TVM's importers write it."""
+    (x,) = values
+    emit, one = build.emit, relax.const(1.0, "float32")
+    under = emit(relax.op.nn.relu(emit(relax.op.subtract(one, emit(relax.op.exp(x))))))
+    turned = emit(relax.op.multiply(relax.const(-1.0, "float32"), under))
+    return emit(relax.op.add(turned, emit(relax.op.nn.relu(x))))
+
+
+quantized = torch.ops.quantized
 MAKERS: dict[str, Maker] = {
     "conv2d": conv2d,
     "conv2d_relu": partial(conv2d, rectified=True),
@@ -285,18 +336,32 @@ MAKERS: dict[str, Maker] = {
     "max_pool2d": partial(pool2d, kind="max"),
     "adaptive_avg_pool2d": global_average,
     "sigmoid": partial(
-        table, kernel=lambda x, s, z: torch.sigmoid(x), function=sigmoid, output=(1 / 256, -128)
+        table,
+        kernel=lambda x, s, z: torch.sigmoid(x),
+        function=sigmoid,
+        body=qdq.call(relax.op.sigmoid),
+        output=(1 / 256, -128),
     ),
     "tanh": partial(
-        table, kernel=lambda x, s, z: torch.tanh(x), function=np.tanh, output=(1 / 128, 0)
+        table,
+        kernel=lambda x, s, z: torch.tanh(x),
+        function=np.tanh,
+        body=qdq.call(relax.op.tanh),
+        output=(1 / 128, 0),
     ),
     "hardswish": partial(
-        table, kernel=lambda x, s, z: torch.ops.quantized.hardswish(x, s, z), function=hard_swish
+        table,
+        kernel=lambda x, s, z: quantized.hardswish(x, s, z),
+        function=hard_swish,
+        body=qdq.hard_swish,
     ),
     "leaky_relu": partial(
         table,
-        kernel=lambda x, s, z: torch.ops.quantized.leaky_relu(x, 0.1, False, s, z),
+        kernel=lambda x, s, z: quantized.leaky_relu(x, 0.1, False, s, z),
         function=leaky,
+        body=qdq.call(relax.op.nn.leakyrelu, alpha=0.1),
     ),
-    "elu": partial(table, kernel=lambda x, s, z: torch.ops.quantized.elu(x, s, z), function=elu),
+    "elu": partial(
+        table, kernel=lambda x, s, z: quantized.elu(x, s, z), function=elu, body=elu_graph
+    ),
 }

@@ -44,6 +44,13 @@ def _layers(case: PeerCase, trial: Trial, config: Config, backends: Sequence[Bac
         wrong = found if isinstance(found, str) else _different(found, defined, "the definition")
         if wrong:
             verdict = replace(verdict, status=FAILED, detail=wrong)
+    exact = verdict.status == PASSED and not verdict.mismatches
+    if trial.compiled is not None and exact:
+        from accelsim.peers.compiler import difference  # TVM, which other cases do without
+
+        detail = difference(trial.compiled, config, backends)
+        if detail:
+            verdict = replace(verdict, status=FAILED, detail=f"compiled: {detail}")
     return verdict
 
 

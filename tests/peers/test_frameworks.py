@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelsim.peers import ort, qnnpack
+from accelsim.peers import ort, ort_dense, ort_pointwise, qnnpack
 from accelsim.peers.case import PeerCase
 from accelsim.peers.draws import CASES, DISTINCT
 from accelsim.peers.outcome import FAILED, PASSED
@@ -23,7 +23,7 @@ CASES_OF = {
     for cases in [list(module.discover(suite, Path()))]
     for operator in module.MAKERS
 }
-EXPLAINED = {ort.ADD_CAUSE, ort.MUL_CAUSE, ort.POOL_CAUSE}
+EXPLAINED = {ort_pointwise.ADD_CAUSE, ort_pointwise.MUL_CAUSE, ort_dense.POOL_CAUSE}
 
 
 @pytest.mark.parametrize(("suite", "operator"), CASES_OF)

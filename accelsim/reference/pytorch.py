@@ -114,7 +114,10 @@ class TorchGolden:
             for source, value in zip(layer.inputs, inputs, strict=True)
         }
         node = self.nodes[layer.output]
-        known |= _shape_queries(node.graph, self.nodes, self.network)
+        shapes = {one: self.network.tensors[name].shape for name, one in self.nodes.items()}
+        asked = (one for one in node.graph.nodes if one.op == "placeholder")
+        shapes |= dict(zip(asked, self.quantized.input_shapes, strict=False))
+        known |= _shape_queries(node.graph, shapes)
         try:
             with qnnpack_engine(), torch.no_grad():
                 result = _evaluate(self.quantized.torch_int8, node, known)
@@ -160,10 +163,9 @@ def _quantized(value: I8, tensor: QuantizedTensor) -> Any:
 
 
 def _shape_queries(
-    graph: fx.Graph, nodes: Mapping[str, fx.Node], network: Network
+    graph: fx.Graph, shapes: Mapping[fx.Node, tuple[int, ...]]
 ) -> dict[fx.Node, Any]:
-    """Nodes that ask a tensor of the network for its shape, which no layer's inputs tell."""
-    shapes = {node: network.tensors[name].shape for name, node in nodes.items()}
+    """Nodes that ask a tensor of known shape for it, which no layer's inputs tell."""
     found: dict[fx.Node, Any] = {}
     for node in graph.nodes:
         of_method = node.op == "call_method" and node.target == "size"

@@ -82,10 +82,10 @@ def test_difference_counts_only_within_the_bound_and_with_a_cause(
     attributed: int,
 ) -> None:
     batch = clip_without_kernel(known, steps=steps, cause=lambda case, golden, torch: cause)
-    case, right = batch.cases["clip_float/plain"], batch.golden
-    one = np.zeros((1, 5, 6, 8), np.int8)
-    one[0, 2, 3, 4] = 1
-    monkeypatch.setattr(batch, "golden", lambda case: right(case) + one)
+    case, right = batch.cases["clip_float/plain"], batch.stored
+    one = np.zeros((1, 8, 5, 6), np.uint8)
+    one[0, 4, 2, 3] = 1
+    monkeypatch.setattr(batch, "stored", lambda name, values: right(name, values) ^ one)
     outcome = arithmetic(batch, case, Stage.TORCH)
     assert (outcome.failed, outcome.attributed) == (failed, attributed)
     assert outcome.cause == ("known" if attributed else "")
@@ -95,8 +95,8 @@ def test_difference_beyond_a_tie_has_no_cause(
     known: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = clip_without_kernel(known, steps=1)
-    right = batch.golden
-    monkeypatch.setattr(batch, "golden", lambda case: right(case) ^ np.int8(1))
+    right = batch.stored
+    monkeypatch.setattr(batch, "stored", lambda name, values: right(name, values) ^ np.uint8(1))
     outcome = arithmetic(batch, batch.cases["clip_float/plain"], Stage.TORCH)
     assert outcome.mismatches == 240 and "without a known cause" in outcome.detail
 
@@ -122,3 +122,12 @@ def test_golden_of_few_values_proves_nothing_unless_its_case_says_why(
     batch = Batch([case])
     outcome = run(batch, case, Stage.SIM, EDGE8, (Simulator(EDGE8).run,))
     assert outcome.failed == failed and ("distinct values" in outcome.detail) == failed
+
+
+def test_a_case_that_rounds_otherwise_is_held_to_pytorch_in_its_rounding() -> None:
+    specs = [spec for spec in operator_of("add").edges(EDGE8) if spec.rounding == "tflite"]
+    batch = Batch([make_case("add", spec, 1) for spec in specs])
+    outcomes = [arithmetic(batch, case, Stage.TORCH) for case in batch.cases.values()]
+    assert not any(outcome.failed for outcome in outcomes)
+    causes = {outcome.cause for outcome in outcomes if outcome.attributed}
+    assert len(causes) == 1 and "rounds as tflite" in causes.pop()

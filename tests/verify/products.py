@@ -70,6 +70,35 @@ class Pools(nn.Module):
         return result
 
 
+class Heads(nn.Module):
+    """(n, s, 24) → (n, s, 24): attention of three heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = nn.Linear(24, 24)
+        self.key = nn.Linear(24, 24)
+        self.value = nn.Linear(24, 24)
+        self.softmax = nn.Softmax(dim=-1)
+        self.out = nn.Linear(24, 24)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.reshape(x.shape[0], x.shape[1], 3, 8).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The attended rows."""
+        q, k, v = (self._split(one(x)) for one in (self.query, self.key, self.value))
+        weights = self.softmax(torch.matmul(q, k.transpose(2, 3)))
+        rows = torch.matmul(weights, v).transpose(1, 2)
+        result: Tensor = self.out(rows.reshape(x.shape))
+        return result
+
+
+def heads() -> tuple[nn.Module, Tensor]:
+    """Attention."""
+    torch.manual_seed(7)
+    return Heads(), torch.randn(2, 6, 24)
+
+
 def pools() -> tuple[nn.Module, Tensor]:
     """Pools."""
     torch.manual_seed(6)

@@ -16,6 +16,7 @@ from tests.verify import products
         ("spotter", {"conv2d", "max_pool2d", "avg_pool2d", "linear"}),
         ("decoder", {"conv_transpose2d"}),
         ("scores", {"linear", "matmul"}),
+        ("heads", {"linear", "matmul", "softmax", "permute"}),
         ("pools", {"conv2d", "max_pool2d", "avg_pool2d"}),
     ],
 )

@@ -15,7 +15,7 @@ import numpy as np
 from accelsim.artifacts import I8, I32, Assemble, Layer, Piece, Region, Shape4, Tensor, Transpose
 from accelsim.peers.case import Trial, shape4
 from accelsim.peers.draws import Generator, Maker
-from accelsim.peers.litert_dense import int8s, scale, trial, zero
+from accelsim.peers.litert_draw import int8s, scale, trial, zero
 from accelsim.peers.litert_model import (
     TfliteTensor,
     constant,

@@ -18,7 +18,7 @@ from accelsim.peers import qdq
 from accelsim.peers import tflite_rules as rules
 from accelsim.peers.case import Trial
 from accelsim.peers.draws import Generator, Maker
-from accelsim.peers.litert_dense import (
+from accelsim.peers.litert_draw import (
     Graph,
     activation_limits,
     int8s,

@@ -80,4 +80,18 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
     return emit.compute(shape, body, total, *ends)
 
 
-OPERATOR = Operator("prelu", recognise, kernel, tensor_ranks=frozenset(range(1, 5)))
+def _distance(site: Site) -> float:
+    """Half a step, and float32 roundings of three products of at most 256 steps."""
+    return 0.5 + 2.0**-12
+
+
+# PyTorch's kernel applies the slope to positive values where the scale changes, and quantizes
+# slopes, which the exported graph does not say.
+OPERATOR = Operator(
+    "prelu",
+    recognise,
+    kernel,
+    distance=_distance,
+    trusted=lambda site: False,
+    tensor_ranks=frozenset(range(1, 5)),
+)

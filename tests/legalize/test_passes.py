@@ -41,7 +41,7 @@ def test_passes_run_in_the_order_of_registration() -> None:
 
 def test_pass_of_tvm_changes_what_is_read() -> None:
     module = network(2)
-    assert "concat" in {op.op for op in legalize_module(module).host_ops}
+    before = str(legalize_module(module).module["main"])
 
     @ir.transform.module_pass(opt_level=0, name="KeepFirst")
     def keep_first(module: Any, context: Any) -> Any:
@@ -62,7 +62,7 @@ def test_pass_of_tvm_changes_what_is_read() -> None:
     register_pass(keep_first)
     text = str(legalize_module(module).module["main"])
     assert "KeepFirst" in [name for name, _ in registry._passes]
-    assert text.count("quantize_to_int8") < str(module["main"]).count("R.quantize")
+    assert 0 < text.count("quantize_to_int8") < before.count("quantize_to_int8")
 
 
 def test_pass_that_fails_is_named() -> None:

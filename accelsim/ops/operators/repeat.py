@@ -104,7 +104,7 @@ def _resize_edges(config: Config) -> tuple[Spec, ...]:
         replace(plain, name="two_images", batch=2),
         replace(plain, name="beyond_activations", size=(far[0] // 2, far[1] // 2), factors=far),
         replace(plain, name="rescaled", ratio=1.3),
-        replace(plain, name="relu", relu=True),
+        replace(plain, name="relu", relu=True, zeros=(90,)),
         replace(plain, name="zero_points_low", zeros=(0, 0), ratio=0.8),
         replace(plain, name="zero_points_high", zeros=(255, 255), ratio=0.8),
         replace(plain, name="ends_only", values="ends", few=TWO_VALUES),

@@ -95,7 +95,7 @@ def _shape_edges(config: Config) -> tuple[Spec, ...]:
         replace(plain, name="lanes_minus_one", channels=lanes - 1),
         replace(plain, name="two_images", batch=2),
         replace(plain, name="rescaled", ratio=1.4),
-        replace(plain, name="relu", relu=True),
+        replace(plain, name="relu", relu=True, zeros=(90,)),
         replace(plain, name="sequence", target=(0, 0, -1)),
         replace(plain, name="map", channels=24, size=(5,), target=(0, 4, 6, -1)),
         replace(plain, name="channels_into_rows", channels=2 * lanes, target=(0, 2, -1, 4)),

@@ -45,7 +45,7 @@ def _shuffle_edges(config: Config) -> tuple[Spec, ...]:
         replace(plain, name="lanes_minus_one", channels=lanes - 1, factors=(lanes - 1,)),
         replace(plain, name="three_groups", channels=3 * (lanes + 1), factors=(3,)),
         replace(plain, name="rescaled", ratio=1.3),
-        replace(plain, name="relu", relu=True),
+        replace(plain, name="relu", relu=True, zeros=(90,)),
     )
 
 

@@ -11,11 +11,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from tvm import relax
 
 from accelsim.artifacts import I8, I32, Assemble, Layer, Piece, Region, Shape4, Tensor, Transpose
+from accelsim.peers import qdq
 from accelsim.peers.case import Trial, shape4
 from accelsim.peers.draws import Generator, Maker
-from accelsim.peers.litert_draw import int8s, scale, trial, zero
+from accelsim.peers.litert_draw import Graph, int8s, scale, trial, zero
 from accelsim.peers.litert_model import (
     TfliteTensor,
     constant,
@@ -50,7 +52,10 @@ def random_shape(rng: Generator) -> Shape4:
 
 
 def moved(
-    sources: Sequence[I8], model: bytes, *outputs: tuple[Assemble | Transpose, Shape4]
+    sources: Sequence[I8],
+    model: bytes,
+    *outputs: tuple[Assemble | Transpose, Shape4],
+    body: qdq.Body | None = None,
 ) -> Trial:
     """Layers that all read the same inputs, one an output of the model."""
     tensors, names = {}, []
@@ -69,7 +74,12 @@ def moved(
         name: result.reshape(shape)
         for name, result, (_, shape) in zip(targets, results, outputs, strict=True)
     }
-    return Trial(region, dict(zip(names, sources, strict=True)), expected)
+    inputs = dict(zip(names, sources, strict=True))
+    if body is None:
+        return Trial(region, inputs, expected)
+    level = (0.5, 0)  # any scale: what moves keeps its level
+    form = Graph((level,) * len(sources), level, body).compiled(sources, expected["y0"])
+    return Trial(region, inputs, expected, compiled=form)
 
 
 def picked(shape: Shape4, take: Sequence[Any]) -> tuple[Assemble, Shape4]:
@@ -104,7 +114,10 @@ def pad(rng: Generator, mirrored: bool = False, valued: bool = False) -> Trial:
         model = tflite_model("PADV2", [tensor, sizes, value], [target], "PadV2Options", version=2)
     else:
         model = tflite_model("PAD", [tensor, sizes], [target], "PadOptions", version=2)
-    return moved([x], model, (op, out))
+    real = 0.5 * fill
+    widths = np.stack([before, after], axis=1).ravel().tolist()
+    body = qdq.call(relax.op.nn.pad, pad_width=widths, pad_value=real)
+    return moved([x], model, (op, out), body=body)
 
 
 def padv2(rng: Generator) -> Trial:
@@ -141,7 +154,12 @@ def concatenation(rng: Generator) -> Trial:
         version=2,
         axis=axis,
     )
-    return moved([int8s(rng, *one) for one in shapes], model, (Assemble(tuple(pieces)), out))
+
+    def body(build: Any, values: list[Any]) -> Any:
+        return build.emit(relax.op.concat(values, axis))
+
+    sources = [int8s(rng, *one) for one in shapes]
+    return moved(sources, model, (Assemble(tuple(pieces)), out), body=body)
 
 
 def strided_slice(rng: Generator) -> Trial:
@@ -169,7 +187,13 @@ def strided_slice(rng: Generator) -> Trial:
         "StridedSliceOptions",
         version=2,
     )
-    return moved([int8s(rng, *shape)], model, picked(shape, take))
+
+    def body(build: Any, values: list[Any]) -> Any:
+        first, stop = begins, [e if e >= 0 else -1 - n for e, n in zip(ends, shape, strict=True)]
+        attributes = {"axes": [0, 1, 2, 3], "begin": first, "end": stop, "strides": steps}
+        return build.emit(relax.op.strided_slice(values[0], **attributes))
+
+    return moved([int8s(rng, *shape)], model, picked(shape, take), body=body)
 
 
 def split(rng: Generator) -> Trial:
@@ -209,7 +233,9 @@ def transpose(rng: Generator) -> Trial:
         "TransposeOptions",
         version=2,
     )
-    return trial(int8s(rng, *shape), model, Transpose((a, b, c, d)), out)
+    body = qdq.call(relax.op.permute_dims, axes=[a, b, c, d])
+    graph = Graph(((s, z),), (s, z), body)
+    return trial(int8s(rng, *shape), model, Transpose((a, b, c, d)), out, graph)
 
 
 def blocks(rng: Generator, gathered: bool) -> Trial:
@@ -288,7 +314,12 @@ def gather(rng: Generator) -> Trial:
         version=2,
         axis=axis,
     )
-    return moved([int8s(rng, *shape)], model, picked(shape, take))
+
+    def body(build: Any, values: list[Any]) -> Any:
+        indices = relax.const(chosen.astype(np.int64), "int64")
+        return build.emit(relax.op.take(values[0], indices, axis))
+
+    return moved([int8s(rng, *shape)], model, picked(shape, take), body=body)
 
 
 def reshape(rng: Generator) -> Trial:

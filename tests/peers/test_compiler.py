@@ -18,8 +18,7 @@ from accelsim.spec.config import CONFIGS
 EDGE8 = CONFIGS["edge8"]
 NOT_COMPILED = {
     "litert": {
-        *("pad", "padv2", "mirror_pad", "concatenation", "strided_slice", "split", "transpose"),
-        *("space_to_depth", "depth_to_space", "resize_nearest", "gather", "reshape"),
+        *("mirror_pad", "split", "space_to_depth", "depth_to_space", "resize_nearest", "reshape"),
     },
     "onnxruntime": set(),
     "qnnpack": set(),

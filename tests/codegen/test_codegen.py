@@ -27,7 +27,7 @@ from accelsim.errors import InputError, ModelError, ProgramError
 from accelsim.legalize import legalize
 from accelsim.simulate import run as simulate
 from accelsim.spec.config import CONFIGS, Config
-from tests.legalize.networks import CASES, Residual, Sigmoid, inputs, quantized, torch_output
+from tests.legalize.networks import CASES, LogSoftmax, Residual, inputs, quantized, torch_output
 
 RUN = """
 import sys
@@ -88,7 +88,7 @@ def test_library_without_a_backend_fails_with_one_clear_error(
 @pytest.mark.parametrize("config", ["edge8", "base16", "wide32"])
 def test_host_and_accelerated_parts_work_together(config: str, tmp_path: Path) -> None:
     shape = (1, 3, 10, 9)
-    model = quantized(Sigmoid(), shape)
+    model = quantized(LogSoftmax(), shape)
     compiled = compile_model(model, CONFIGS[config])
     assert len(compiled.programs) == 2
     x = inputs(shape, 22)
@@ -146,7 +146,7 @@ def test_fused_layers_say_which_qdq_layers_they_are() -> None:
 
 def test_network_without_accelerated_parts_still_runs(tmp_path: Path) -> None:
     shape = (1, 3, 6, 6)
-    model = quantized(nn.Sequential(nn.Sigmoid()), shape)
+    model = quantized(nn.Sequential(nn.LogSoftmax(1)), shape)
     compiled = compile_model(model, CONFIGS["edge8"])
     assert compiled.regions == ()
     x = inputs(shape, 25)

@@ -19,8 +19,8 @@ from accelsim.legalize.form import decode, operator_name
 from tests.legalize.networks import (
     CASES,
     ClampWithTwoReaders,
+    LogSoftmax,
     Residual,
-    Sigmoid,
     inputs,
     legalized_output,
     quantized,
@@ -130,10 +130,10 @@ def test_every_sum_of_two_bytes_rounds_as_its_rule_says(
 
 
 def test_unknown_operator_stays_on_the_host_with_a_reason() -> None:
-    model = quantized(Sigmoid(), (1, 3, 8, 8))
+    model = quantized(LogSoftmax(), (1, 3, 8, 8))
     legalized = legalize(model)
     left = [op for op in legalized.host_ops if not op.boundary]
-    assert [(op.name, op.op) for op in left] == [("gate", "sigmoid")]
+    assert [(op.name, op.op) for op in left] == [("gate", "log_softmax")]
     assert "no integer form" in left[0].reason
     assert [op for op, _ in operators(legalized)] == ["conv2d", "conv2d"]
 

@@ -67,10 +67,10 @@ def pair() -> tuple[nn.Module, Tensor]:
     return nn.Sequential(nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3)), torch.randn(1, 8, 5, 5)
 
 
-def sigmoid() -> tuple[nn.Module, Tensor]:
-    """An operator that has no integer definition yet, "1", between two that have one."""
+def log_softmax() -> tuple[nn.Module, Tensor]:
+    """An operator that has no integer definition, "1", between two that have one."""
     torch.manual_seed(2)
-    layers = nn.Conv2d(3, 8, 3), nn.Sigmoid(), nn.Conv2d(8, 8, 3)
+    layers = nn.Conv2d(3, 8, 3), nn.LogSoftmax(1), nn.Conv2d(8, 8, 3)
     return nn.Sequential(*layers), torch.randn(1, 3, 7, 7)
 
 

@@ -131,7 +131,7 @@ def channel_edges(config: Config) -> tuple[ReductionSpec, ...]:
         replace(plain, name="one_channel", channels=1),
         replace(plain, name="lanes_plus_one", channels=lanes + 1),
         replace(plain, name="many_channels", channels=(config.wgt_rows // 2 + 1) * lanes),
-        replace(plain, name="three_axes", size=(9,), axes=(1,)),
+        replace(plain, name="three_axes", size=(9,), axes=(2,)),
         replace(plain, name="zero_points_low", zeros=(0, 0)),
         replace(plain, name="zero_points_high", zeros=(0, 255)),
         *rounded((plain, replace(plain, name="sum", kind="sum")), ("plain", "sum")),

@@ -275,8 +275,7 @@ def _fields(function: Any, result: Any) -> tuple[Any, ...]:
     returned = function.body.body
     if not isinstance(result, tuple):
         return (returned,)
-    for block in function.body.blocks:
-        for binding in block.bindings:
-            if binding.var.same_as(returned):
-                returned = binding.value
+    values = {b.var: b.value for block in function.body.blocks for b in block.bindings}
+    while returned in values:
+        returned = values[returned]
     return tuple(returned.fields)

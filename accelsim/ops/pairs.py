@@ -29,6 +29,7 @@ ALONG: dict[str, tuple[bool, ...]] = {  # axes n, c, h, w that the second operan
     "scalar": (False, False, False, False),
 }
 NAMED = ("plain", "zero_points_low", "saturating", "gate", "constant_channels")
+ONE_SIDED = "no operand lies beyond its zero point, and no output can beyond its own"
 BROADCAST = (
     "operands of as many axes as the output, each of its size or 1",
     "a constant is the same for all images of a batch, and quantized per tensor",
@@ -62,7 +63,12 @@ def pair_edges(config: Config) -> tuple[PairSpec, ...]:
         for way in ("same", "channels", "pixels")
     ]
     specs = (
-        *common_edges(config, plain, 3),
+        *(
+            replace(spec, few=ONE_SIDED) if spec.name.startswith("zero_points_") else spec
+            for spec in common_edges(config, plain, 3)
+        ),
+        replace(plain, name="inputs_high", zeros=(255, 255, 128)),
+        replace(plain, name="inputs_apart", zeros=(255, 0, 128)),
         *ways,
         *constants,
         replace(plain, name="saturating", spread=600.0),

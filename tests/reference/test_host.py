@@ -26,13 +26,10 @@ def squares(values: np.ndarray, source: np.float32, target: np.float32) -> np.nd
 def test_layer_without_integer_definition_is_its_float_code_between_two_quantizes() -> None:
     """Scales that are powers of two make a tie of every eighth value."""
     source, target = np.float32(0.125), np.float32(8)
-    run = layer(
-        "square",
-        [Input((1, 256), source, 9)],
-        lambda module, x: module.emit(op.multiply(x, x)),
-        target,
-        3,
-    )
+    module = QdqModule(x0=(1, 256))
+    x = module.dequantize(module.quantize(module.inputs[0], "in0", source, 9))
+    out = module.quantize(module.emit(op.multiply(x, x)), "square", target, 3)
+    run = build_network(read_network(module.module(module.dequantize(out)), ("square",)))
     (only,) = run.layers
     assert (only.kind, only.op, only.inputs, only.macs) == ("host", "multiply", ("in0",), 0)
     actual = run.run_layer("square", (qnnpack.nhwc(ALL),))
@@ -46,7 +43,7 @@ def test_layer_after_a_host_layer_keeps_its_integer_definition() -> None:
     gate = module.quantize(module.emit(op.multiply(real, real)), "gate", np.float32(3), 3)
     clipped = module.emit(op.clip(module.dequantize(gate), 0.0, 6.0))
     out = module.quantize(clipped, "clip", np.float32(3), 3)
-    run = build_network(read_network(module.module(module.dequantize(out))))
+    run = build_network(read_network(module.module(module.dequantize(out)), ("gate",)))
     values = run.run({"in": qnnpack.nhwc(ALL)})
     squared = squares(ALL, np.float32(0.1), np.float32(3))
     assert [one.kind for one in run.layers] == ["host", "integer"]

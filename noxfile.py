@@ -20,6 +20,10 @@ ROOT = Path(__file__).parent
 ENV = ROOT / "build" / "env"
 STAMP = ENV / "installed.sha256"
 EXTRAS = "compile,cosim,report,peers,dev"
+BLOCKS = (
+    *("squeeze_excite", "shuffle", "neck", "fire", "unet", "keywords"),
+    *("transformer", "super_resolution"),
+)
 # Two-thread BLAS collapses when the other core is busy, and results must not depend on the machine.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -169,7 +173,9 @@ def random(session: nox.Session) -> None:
 
 @shared
 def networks(session: nox.Session) -> None:
-    """Verify whole ResNet-18 and MobileNetV2 at 224×224 on simulator and RTL."""
+    """Verify blocks of many kinds, and whole ResNet-18 and MobileNetV2, on simulator and RTL."""
+    for name in BLOCKS:
+        program(session, "accelsim", "verify", f"examples/blocks.py:{name}", *session.posargs)
     for name in ("resnet18", "mobilenetv2"):
         model = f"examples/{name}.py:make"
         program(session, "accelsim", "verify", model, "--config", "base16", *session.posargs)

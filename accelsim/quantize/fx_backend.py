@@ -37,7 +37,7 @@ _SHARING = frozenset(
 )
 _SHARING_MODULES = (
     *(nn.MaxPool1d, nn.MaxPool2d, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),
-    *(nn.Upsample, nn.UpsamplingNearest2d, nn.Flatten),
+    *(nn.Upsample, nn.UpsamplingNearest2d, nn.Flatten, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d),
 )
 
 

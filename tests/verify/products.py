@@ -53,7 +53,7 @@ class Scores(nn.Module):
 
 
 class Pools(nn.Module):
-    """(n, 3, 13, 14) → (n, 9, 2, 3): windows over the edge, of different sizes, whole maps."""
+    """(n, 3, 13, 14) → (n, 9, 2, 1): windows over the edge, of different sizes, whole maps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,11 +62,12 @@ class Pools(nn.Module):
         self.inside = nn.AvgPool2d(3, 1, padding=1, count_include_pad=False)
         self.maxima = nn.MaxPool2d(2, 1, dilation=2)
         self.uneven = nn.AdaptiveAvgPool2d((2, 3))
+        self.last = nn.AdaptiveMaxPool2d((2, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The averages."""
+        """The largest averages."""
         y = self.maxima(self.inside(self.over(torch.relu(self.conv(x)))))
-        result: Tensor = self.uneven(y)
+        result: Tensor = self.last(self.uneven(y))
         return result
 
 

@@ -57,9 +57,10 @@ def pair_edges(config: Config) -> tuple[PairSpec, ...]:
     """Equal shapes, then every way of broadcasting, constants, and other frameworks' roundings."""
     plain = PairSpec("plain", channels=config.lanes)
     odd = replace(plain, channels=config.lanes + 3, size=(5, 6), batch=2)
+    many = replace(odd, channels=3 * config.lanes + 3)
     ways = [replace(odd, name=way, other=way) for way in ALONG if way != "same"]
     constants = [
-        replace(odd, name=f"constant_{way}", other=way, constant=True)
+        replace(many, name=f"constant_{way}", other=way, constant=True)
         for way in ("same", "channels", "pixels")
     ]
     specs = (
@@ -71,7 +72,7 @@ def pair_edges(config: Config) -> tuple[PairSpec, ...]:
         replace(plain, name="inputs_apart", zeros=(255, 0, 128)),
         *ways,
         *constants,
-        replace(plain, name="saturating", spread=600.0),
+        replace(plain, name="saturating", spread=600.0, few="most of its outputs saturate"),
         replace(plain, name="relu", relu=True),
         replace(plain, name="one_scale", equal=True),
     )

@@ -61,13 +61,13 @@ class Pools(nn.Module):
         self.over = nn.AvgPool2d(2, ceil_mode=True)
         self.inside = nn.AvgPool2d(3, 1, padding=1, count_include_pad=False)
         self.maxima = nn.MaxPool2d(2, 1, dilation=2)
-        self.uneven = nn.AdaptiveAvgPool2d((2, 3))
-        self.last = nn.AdaptiveMaxPool2d((2, 1))
+        self.rows = nn.AdaptiveMaxPool2d((5, 1))
+        self.uneven = nn.AdaptiveAvgPool2d((2, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The largest averages."""
+        """The averages."""
         y = self.maxima(self.inside(self.over(torch.relu(self.conv(x)))))
-        result: Tensor = self.last(self.uneven(y))
+        result: Tensor = self.uneven(self.rows(y))
         return result
 
 

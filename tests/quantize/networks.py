@@ -57,7 +57,7 @@ class CalledTwice(nn.Module):
         return functional.relu(self.conv(self.conv(x)))
 
 
-class SoftmaxTail(nn.Module):
+class LogSoftmaxTail(nn.Module):
     """A float operator behind the last quantized one."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class SoftmaxTail(nn.Module):
         self.fc = nn.Linear(6, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(self.fc(x), 1)
+        return torch.log_softmax(self.fc(x), 1)
 
 
 class Branching(nn.Module):

@@ -61,7 +61,7 @@ def test_attention_puts_channels_last() -> None:
     turned = g.quantized("turned", g.emit(op.permute_dims(k, [0, 1, 3, 2])))
     scores = g.quantized("scores", g.emit(op.matmul(q, turned)))
     g.quantized("softmax", g.emit(op.nn.softmax(scores, axis=-1)))
-    assert g.axes() == {"q": 3, "k": 1, "turned": 3, "scores": 3, "softmax": 3}
+    assert g.axes() == {"q": 3, "k": 3, "turned": 3, "scores": 3, "softmax": 3}
 
 
 def test_patches_become_rows_of_channels_without_moving() -> None:

@@ -13,7 +13,7 @@ from tvm import relax
 
 from accelsim.artifacts import QuantizedModel
 from accelsim.quantize import layer_members, quantize, span_name
-from tests.quantize.networks import CalledTwice, SoftmaxTail, images, residual, source_of
+from tests.quantize.networks import CalledTwice, LogSoftmaxTail, images, residual, source_of
 
 LAYERS = (
     "stem.0",
@@ -203,10 +203,10 @@ def test_second_call_of_a_module_is_a_layer_of_its_own() -> None:
 
 def test_float_tail_is_a_layer_without_quantize() -> None:
     inputs = np.random.default_rng(0).normal(size=(2, 6)).astype(np.float32)
-    model = quantize(source_of(SoftmaxTail(), inputs))
-    assert model.layer_names == ("fc", "softmax")
+    model = quantize(source_of(LogSoftmaxTail(), inputs))
+    assert model.layer_names == ("fc", "log_softmax")
     assert [span_name(call) for call in calls(model, "relax.quantize")] == ["x", "fc"]
-    assert span_name(calls(model)[-1]) == "softmax"
+    assert span_name(calls(model)[-1]) == "log_softmax"
 
 
 def test_shapes_and_dtypes_of_inputs_are_reported(model: QuantizedModel) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from accelsim.errors import ModelError
 from accelsim.legalize.clamps import absorb_clamp
 from accelsim.legalize.frame import Frame, quantization_of
-from accelsim.legalize.graph import Graph, Node
+from accelsim.legalize.graph import Graph, Node, static_shape
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import find_layouts
 from accelsim.legalize.multipliers import clamp_limits
@@ -107,10 +107,14 @@ def _read_island(
 
 def _read(frame: Frame, node: Node) -> IntegerOp | Rejection:
     """What the operators make of an island whose last float operator is `node`."""
+    if 0 in frame.shape:
+        return Rejection("its result has no elements")
     rejected: Rejection | None = None
     for operator in operators_at(node.op):
         found = operator.read(frame, node)
         if isinstance(found, IntegerOp):
+            if any(0 in static_shape(var, frame.name) for var in found.inputs):
+                return Rejection("one of its inputs has no elements")
             if found.layout and all(found.input_layouts):
                 return found
             found = Rejection(f"it has a tensor of rank {_odd_rank(found)}, which the NPU lacks")

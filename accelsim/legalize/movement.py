@@ -290,6 +290,8 @@ def _pad(tracer: _Tracer, node: Node) -> Codes:
     values, attrs = tracer.codes(node.args[0]), node.value.attrs
     flat = [int(one) for one in attrs.pad_width]
     width, mode = list(zip(flat[::2], flat[1::2], strict=True)), str(attrs.pad_mode)
+    if min(flat, default=0) < 0:
+        raise UnmovedError("it pads by less than nothing, which cuts elements off")
     if mode == "constant":
         code = tracer.constant(float(attrs.pad_value))
         return np.pad(values, width, constant_values=code)

@@ -48,6 +48,20 @@ def sine(module: Any, x: Any) -> Any:
     return module.emit(op.sin(x), "y")
 
 
+def nothing(module: Any, x: Any) -> Any:
+    return module.emit(op.strided_slice(x, [1], [6], [6]), "y")
+
+
+def cropped(module: Any, x: Any) -> Any:
+    return module.emit(op.nn.pad(x, [0, 0, -1, 1, 0, 0]), "y")
+
+
+def beside_nothing(module: Any, x: Any) -> Any:
+    """What a concat with an empty operand is."""
+    none = module.dequantize(module.quantize(nothing(module, x), "none", np.float32(0.1), 9))
+    return module.emit(op.concat([x, none], axis=1), "z")
+
+
 @pytest.mark.parametrize(
     ("operator", "changes", "reason"),
     [
@@ -57,6 +71,8 @@ def sine(module: Any, x: Any) -> Any:
         (softmax(-1), {"shape": (2, 5000)}, "its rows have 5000 elements, the NPU takes 4096"),
         (normalized([-2, -1]), {}, "it normalizes over more than the last axis"),
         (normalized([-1], 50.0), {}, "its integers may miss the real result by"),
+        (cropped, {}, "it pads by less than nothing"),
+        (nothing, {}, "its result has no elements"),
         (root, {}, "sqrt has no value for some of its inputs"),
         (sine, {"rounding": "tflite"}, "TFLite's integers of sin are not known"),
     ],
@@ -66,6 +82,10 @@ def test_operator_stays_on_the_host(
 ) -> None:
     found = reasons(operator, **changes)
     assert found and reason in found[-1], found
+
+
+def test_operator_with_an_empty_input_stays_on_the_host() -> None:
+    assert "one of its inputs has no elements" in reasons(beside_nothing)
 
 
 @pytest.mark.parametrize("operator", [softmax(1), softmax(-1), normalized([-1], 0.2), sine])

@@ -51,6 +51,7 @@ def _run(arguments: Sequence[str]) -> int:
     from accelsim.ops.results import RESULTS
     from accelsim.ops.session import Selection, Session
     from accelsim.ops.specs import from_json, specs_of
+    from accelsim.simulate.bugs import find
 
     for path in options.extend:
         load_extension(path)
@@ -64,6 +65,10 @@ def _run(arguments: Sequence[str]) -> int:
     random = options.random
     if random is None:
         random = LONG_RANDOM if options.long else 4
+    if options.seed < 0 or random < 0:
+        raise InputError("a seed and a number of random cases are not negative")
+    if options.bug is not None:
+        find(options.bug)
     written = [case for case in options.case if case.startswith("{")]
     if written and (len(options.operators) != 1 or len(written) < len(options.case)):
         raise InputError("cases written as JSON stand alone, behind the name of one operator")

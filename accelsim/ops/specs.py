@@ -7,6 +7,7 @@ how a case is computed.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields, replace
 from typing import Any
 from zlib import crc32
@@ -17,6 +18,10 @@ from accelsim.errors import InputError
 from accelsim.ops.case import Spec
 from accelsim.ops.operator import Operator
 from accelsim.spec.config import Config
+
+VALUES = ("uniform", "ends", "narrow")
+ROUNDINGS = ("qnnpack", "fp32", "tflite", "onnxruntime")
+MOST_ELEMENTS = 1 << 26  # of an input
 
 
 def specs_of(operator: Operator, config: Config, seed: int, random: int) -> tuple[Spec, ...]:
@@ -52,9 +57,23 @@ def from_json(operator: Operator, text: str) -> Spec:
         if name != "name" and not _alike(value, known[name]):
             raise InputError(f"{name} of a case of {operator.name} cannot be {value!r}")
     spec = operator.spec(**given)
-    if not operator.legal(spec):
+    if not (_sensible(spec) and operator.legal(spec)):
         raise InputError(f"{operator.name} has no case like {text}")
     return spec
+
+
+def _sensible(spec: Spec) -> bool:
+    """Whether the fields that all operators share can be drawn from."""
+    extents = (spec.batch, spec.channels, *spec.size)
+    return (
+        all(isinstance(one, int) and one > 0 for one in extents)
+        and math.prod(extents) <= MOST_ELEMENTS
+        and all(isinstance(zero, int) and 0 <= zero <= 255 for zero in spec.zeros)
+        and 0 < spec.spread < math.inf
+        and 0 <= spec.input_scale < math.inf
+        and spec.values in VALUES
+        and spec.rounding in ROUNDINGS
+    )
 
 
 def _frozen(value: Any) -> Any:

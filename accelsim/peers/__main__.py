@@ -21,6 +21,7 @@ from accelsim.simulate import Simulator
 from accelsim.spec.config import Config, load_config
 
 DATA = "ACCELSIM_PEER_DATA"
+INTERRUPTED = 130
 DEFAULT_DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 
 
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str]) -> int:
     except AccelsimError as error:
         print(f"accelsim.peers: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("accelsim.peers: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,6 +58,8 @@ def _run(options: argparse.Namespace) -> int:
     folder = options.data or Path(os.environ.get(DATA) or DEFAULT_DATA)
     if not folder.is_dir():
         raise InputError(f"there is no data folder {folder}: set {DATA} or use --data")
+    if options.json:
+        _open_folder(options.json)
     cases = list(_cases(suites, folder, options.case))
     if options.list:
         print("\n".join(f"{case.suite}/{case.name}" for case in cases))
@@ -71,9 +77,23 @@ def _run(options: argparse.Namespace) -> int:
     print("\n".join(table(suites, outcomes)))
     if options.json:
         text = json.dumps(document(suites, outcomes), indent=2, ensure_ascii=False)
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(text + "\n", encoding="utf-8")
+        partial = options.json.with_name(options.json.name + ".partial")
+        try:
+            partial.write_text(text + "\n", encoding="utf-8")
+            partial.replace(options.json)
+        except OSError as error:
+            raise InputError(f"cannot write {options.json}: {error.strerror}") from None
     return 1 if failed else 0
+
+
+def _open_folder(path: Path) -> None:
+    """Make the folder of a file that will be written; refuse what cannot be, before long work."""
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _cases(suites: Sequence[str], folder: Path, wanted: Sequence[str] | None) -> Iterator[PeerCase]:

@@ -118,6 +118,8 @@ def test_command_fails_with_a_case_that_it_cannot_read(
         ["--data", "nowhere/at/all"],
         ["--suite", "cmsis_nn", "--case", "nothing"],
         ["--config", "nothing"],
+        ["--suite", "cmsis_nn", "--json", "/dev/null/there/is/none.json"],
+        ["--suite", "cmsis_nn", "--json", "/dev"],
     ],
 )
 def test_command_that_cannot_run_says_why_and_exits_2(
@@ -125,6 +127,17 @@ def test_command_that_cannot_run_says_why_and_exits_2(
 ) -> None:
     assert command.main(["--data", str(data), *arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_interrupted_run_is_one_sentence(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run", interrupted)
+    assert command.main(["--data", str(data), "--suite", "cmsis_nn"]) == 130
+    assert capsys.readouterr().err == "accelsim.peers: interrupted\n"
 
 
 def test_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ from accelsim.ops.outcome import Outcome
 
 SCHEMA = "accelsim.ops/1"
 RESULTS = Path("build/ops/results.json")
+DEPTH = 4  # operator, stage, configuration, case
+COUNTS = ("elements", "mismatches", "attributed")
 
 Cell = tuple[str, str, str]  # operator, stage, configuration
 
@@ -49,7 +51,7 @@ class Results:
         cases = self.operators.get(operator, {}).get(stage, {}).get(config, {})
         total: Counter[str] = Counter()
         for found in cases.values():
-            total.update({k: found[k] for k in ("elements", "mismatches", "attributed")})
+            total.update({k: found[k] for k in COUNTS})
         return Count(len(cases), **total)
 
     def instructions(self, operator: str) -> set[str]:
@@ -71,7 +73,21 @@ def read_results(path: Path) -> Results:
         raise InputError(f"cannot read {path}: {error}; delete it") from None
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise InputError(f"{path} does not have the schema {SCHEMA}; delete it")
+    if not _well_formed(content.get("operators"), DEPTH):
+        raise InputError(f"{path} is damaged; delete it")
     return Results(content["operators"])
+
+
+def _well_formed(found: Any, depth: int) -> bool:
+    """Whether `depth` levels of objects lie above results with their counts."""
+    if not isinstance(found, dict):
+        return False
+    if depth:
+        return all(_well_formed(inner, depth - 1) for inner in found.values())
+    names = found.get("instructions", [])
+    return all(isinstance(found.get(key), int) and found[key] >= 0 for key in COUNTS) and (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    )
 
 
 def merge_results(path: Path, outcomes: Iterable[tuple[str, str, str, Outcome]]) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from accelsim.artifacts import RunResult
-from accelsim.errors import AccelsimError
+from accelsim.errors import AccelsimError, InputError
 from accelsim.ops import Batch, Outcome, Stage, known_operators, make_case, operator_of, specs_of
 from accelsim.ops.__main__ import main
+from accelsim.ops.results import read_results
 from accelsim.ops.session import Item, Selection, Session
 from accelsim.ops.stages import run
 from accelsim.simulate import BUGS, Simulator
@@ -148,3 +151,19 @@ def test_command_prints_a_table_and_writes_junit(tmp_path: Any) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "elements compared" in done.stdout
     assert 'name="accelsim_seed" value="1"' in xml.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        [],
+        {"add": 3},
+        {"add": {"sim": {"edge8": {"x": {}}}}},
+        {"add": {"sim": {"edge8": {"x": {"elements": "9", "mismatches": 0, "attributed": 0}}}}},
+    ],
+)
+def test_damaged_results_are_refused(operators: object, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"schema": "accelsim.ops/1", "operators": operators}))
+    with pytest.raises(InputError, match="is damaged; delete it"):
+        read_results(path)

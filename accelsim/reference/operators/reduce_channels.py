@@ -81,5 +81,5 @@ OPERATOR = Operator(
     recognise,
     kernel,
     distance=lambda site: NEAR,
-    tensor_ranks=frozenset({2, 3, 4}),
+    tensor_ranks=frozenset({1, 2, 3, 4}),  # 1: of one image's mean over all its axes
 )

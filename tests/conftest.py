@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -41,7 +43,13 @@ def run_seed(config: pytest.Config) -> int:
 
 @pytest.hookimpl(trylast=True)  # the JUnit plugin has set itself up by then
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the seed into the JUnit XML and count what runs."""
+    """Put the seed into the JUnit XML and count what runs; let child processes be interrupted.
+
+    A shell starts what it runs in the background with SIGINT ignored, and children inherit that.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     xml = config.stash.get(xml_key, None)
     if xml is not None:
         xml.add_global_property("accelsim_seed", str(run_seed(config)))

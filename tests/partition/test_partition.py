@@ -118,11 +118,11 @@ def test_region_holds_numpy_arrays_of_the_contract_types() -> None:
     assert multiplier.dtype == np.float32 and multiplier.shape == (12,)
 
 
-def test_average_pool_has_one_multiplier_a_channel() -> None:
+def test_average_pool_has_one_multiplier_for_all_channels() -> None:
     (region,) = regions(quantized(*_made("average pool")))
     pool = region.layers[1].compute
     assert isinstance(pool, Pool2d) and pool.requantize is not None
-    assert pool.kind == "sum" and pool.requantize.multiplier.shape == (8,)
+    assert pool.kind == "sum" and pool.requantize.multiplier.shape == (1,)
 
 
 def test_host_operator_splits_the_network_into_two_regions() -> None:

@@ -123,7 +123,7 @@ OPERATORS = (
         Facts(
             types="int8 or uint8 activations, float32 statistics",
             limits=("constant statistics along the channels", "offsets within int32"),
-            instructions=("load", "store", "dwconv", "drain"),
+            instructions=("load", "store", "conv", "dwconv", "drain"),
             roundings=("qnnpack", "fp32", "onnxruntime"),
             exact=(),
             notes="a product with ±64 and an offset in 1/64 of an input step: other than PyTorch's "

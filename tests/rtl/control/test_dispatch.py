@@ -130,7 +130,7 @@ async def check_programs(dut: Any, pattern: Pattern) -> None:
                           ["instr_i", "instr_error_i"], pattern)  # fmt: skip
     sizes = [rng.randrange(1 << rng.randrange(6, 32)) for _ in range(8)]
     dut.size_i.value = sum(size << 32 * i for i, size in enumerate(sizes))
-    dut.opcodes_i.value = opcodes = 0b1_1111_1110
+    dut.opcodes_i.value = opcodes = sum(1 << row.opcode for row in INSTRUCTIONS)
     seen = dict.fromkeys(("END", *(c.name for c in ErrorCode if 1 <= c <= 4 or c in (7, 9))), 0)
     for _ in range(PROGRAMS[config.name]):
         length = rng.randint(1, 6)

@@ -97,7 +97,8 @@ def test_matrix_claims_nothing_that_was_not_compared(everything: Slice) -> None:
     results = read_results(everything.results)
     assert empty_cells(support_matrix(operators.values(), results)) == ()
     for name, operator in operators.items():
-        assert results.instructions(name) == set(operator.facts.instructions), name
+        used = results.instructions(name)  # by a few cases: a family may name more
+        assert used and used <= set(operator.facts.instructions), name
 
 
 def test_operator_without_cases_is_an_empty_claim(known: dict[str, object], tmp_path: Path) -> None:

@@ -382,21 +382,11 @@ def _trusted(site: Site) -> bool:
 
 
 def _distance(site: Site) -> float | None:
-    """Of sums that PyTorch rounds in another place than qnnpack's averages.
-
-    A mean over one whole axis of several may be `mean` over that axis, which qnnpack does not have.
-    """
+    """Of sums that PyTorch rounds elsewhere than qnnpack's averages, a mean over one axis too."""
     core: Pool = site.layer.core
-    whole = [size == kernel for size, kernel in zip(_size(site), core.kernel, strict=True)]
-    one_axis = 1 in core.kernel and any(whole) and max(core.kernel) > 1
-    exact = core.kind == "max" or (_torch_covers(site) and not one_axis)
-    return None if exact else NEAR
-
-
-def _size(site: Site) -> tuple[int, int]:
-    """Height and width of what the windows lie in."""
     _, height, width, _ = site.layer.input_shapes[0]
-    return height, width
+    exact = _torch_covers(site) and core.kernel not in ((height, 1), (1, width))
+    return None if core.kind == "max" or exact else NEAR
 
 
 OPERATOR = Operator(

@@ -18,7 +18,7 @@ from accelsim.artifacts import I8, LayerOp, Pool2d, Shape4
 from accelsim.peers import cmsis_layers as layers
 from accelsim.peers.case import PeerCase, Trial, UnreadableError, binary, chain
 from accelsim.peers.definition import compute
-from accelsim.peers.headers import Headers, Names, names, read_headers
+from accelsim.peers.headers import Headers, Names, names, origins, read_headers
 
 LAYER = re.compile(r"layer_(\d+)_(\w+?)_config_data\.h")
 Reader = Callable[[Names], layers.Kernel]
@@ -160,4 +160,6 @@ def _layer_names(case: str, headers: Headers, number: int, kind: str) -> Names:
     }
     mark = f"layer_{number}_{kind}_"
     arrays = {key.split(mark, 1)[1]: value for key, value in headers.arrays.items() if mark in key}
-    return Names(f"{case}, layer {number}", macros, arrays)
+    known = origins(headers)
+    places = {key: known[prefix + key] for key in macros}
+    return Names(f"{case}, layer {number}", macros, arrays, places)

@@ -30,11 +30,12 @@ from accelsim.artifacts import (
 )
 from accelsim.peers.case import UnreadableError
 from accelsim.peers.exponential import softmax_words
-from accelsim.peers.headers import Names
+from accelsim.peers.headers import LARGEST, Names
 from accelsim.peers.shapes import (
     Pair,
     average,
     convolution,
+    covered,
     identity,
     integer_scale,
     piece,
@@ -82,8 +83,9 @@ def bias(names: Names) -> I32 | None:
 def weights(names: Names, shape: tuple[int, ...]) -> I8:
     """The weights in a shape, of which one length may be -1."""
     values = names.array("weights")
-    known = -int(np.prod(shape)) if -1 in shape else int(np.prod(shape))
-    if values.dtype != np.int8 or values.size == 0 or values.size % known:
+    known = -int(np.prod(shape)) if -1 in shape else values.size
+    fits = values.size % known == 0 if -1 in shape else values.size == np.prod(shape)
+    if values.dtype != np.int8 or values.size == 0 or not fits:
         raise UnreadableError(
             f"{names.where}: weights of {values.dtype} with {values.size} values are not {shape}"
         )
@@ -126,6 +128,11 @@ def conv(names: Names, depthwise: bool = False) -> Kernel:
     zeros = (-names.number("INPUT_OFFSET"), 0)
     geometry = (stride, padding, dilation)
     weight = np.ascontiguousarray(weight)
+    each = weight.shape[3]
+    if source[3] % each or channels % (source[3] // each):
+        key = next(key for key in ("IN_CH", "INPUT_C") if names.has(key))
+        what = f"{source[3]}, the weights have {each} input and {channels} output channels"
+        raise names.wrong(key, what)
     op = convolution(weight, bias(names), zeros, requantize(names), source[3], geometry)
     return Kernel((source,), ((op, (source[0], *out, channels)),))
 
@@ -171,6 +178,10 @@ def average_pool(names: Names) -> Kernel:
     source = image(names)
     kernel, stride, before, dilation, out = window(names)
     padding = sides(source[1:3], out, kernel, stride, dilation, before)
+    for axis, key in enumerate(("OUTPUT_H", "OUTPUT_W")):
+        geometry = (source[1 + axis], out[axis], kernel[axis], stride[axis], before[axis])
+        if 0 in covered(*geometry):
+            raise names.wrong(key, f"{out[axis]}, and a window lies outside the input")
     op = average(kernel, stride, padding, source[1:3], out, limits(names))
     return Kernel((source,), ((op, (source[0], *out, source[3])),))
 
@@ -250,6 +261,8 @@ def transpose(names: Names) -> Kernel:
     lengths = names.numbers("IN_DIM")[: len(axes)]
     if sorted(axes) != list(range(len(axes))) or len(lengths) < len(axes) or len(axes) > 4:
         raise UnreadableError(f"{names.where}: PERM {axes} is no permutation of {lengths}")
+    if not all(1 <= length <= LARGEST for length in lengths):
+        raise names.wrong("IN_DIM", f"{lengths}, expected 1 to {LARGEST} each")
     more = 4 - len(axes)
     n, h, w, c = (*[1] * more, *lengths)
     a, b, d, e = (*range(more), *(axis + more for axis in axes))

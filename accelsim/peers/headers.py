@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,20 @@ TYPES: Mapping[str, Any] = {
     "int32_t": np.int32,
     "int64_t": np.int64,
 }
-INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
+INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0|[1-9]\d*)[uUlL]*")
+# What macros may be, by the first pattern that their names hold; all others are extents.
+LARGEST = 1 << 16
+RANGES: tuple[tuple[re.Pattern[str], int, int], ...] = (
+    (re.compile("OUTPUT_OFFSET|ACTIVATION_M|PAD_VALUE"), -128, 127),
+    (re.compile("OFFSET"), -127, 128),
+    (re.compile("SHIFT"), -31, 31),
+    (re.compile("MULT"), 0, (1 << 31) - 1),
+    (re.compile("DIFF_MIN"), -(1 << 31), 0),
+    (re.compile("STRIDE|DILATION|FILTER_"), 1, 256),
+    (re.compile("PAD"), 0, 256),
+    (re.compile("ADJ"), 0, 1),
+    (re.compile(""), 1, LARGEST),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +114,25 @@ def integer(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Macros and arrays of one layer, by what is left of their names without its prefix."""
+    """Macros and arrays of one layer, by what is left of their names without its prefix.
+
+    `origins` names the header and the whole macro, for messages.
+    """
 
     where: str
     macros: Mapping[str, str]
     arrays: Mapping[str, NDArray[np.integer]]
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, *keys: str, default: int | None = None) -> int:
-        """The macro of one of the names, as an integer."""
+        """The macro of one of the names, as an integer that it may be."""
         for key in keys:
-            text = self.macros.get(key, "").strip("() ")
-            if INTEGER.fullmatch(text):
-                return integer(text)
-            if key in self.macros:
-                raise UnreadableError(f"{self.where}: {key} is {text!r}, expected an integer")
+            if key not in self.macros:
+                continue
+            text = self.macros[key].strip("() ")
+            if not INTEGER.fullmatch(text):
+                raise self.wrong(key, f"{text!r}, expected an integer")
+            return self._ranged(key, integer(text))
         if default is None:
             raise UnreadableError(f"{self.where}: none of the macros {', '.join(keys)} is there")
         return default
@@ -123,8 +141,20 @@ class Names:
         """A macro that is a braced list of integers."""
         words = [w.strip() for w in self.macros.get(key, "").strip("{} ").split(",") if w.strip()]
         if not words or not all(INTEGER.fullmatch(word) for word in words):
-            raise UnreadableError(f"{self.where}: {key} is no list of integers")
+            raise self.wrong(key, "no list of integers")
         return tuple(integer(word) for word in words)
+
+    def wrong(self, key: str, what: str) -> UnreadableError:
+        """The error that a macro is `what`."""
+        case = self.where.partition(",")[0]
+        return UnreadableError(f"{case}/{self.origins.get(key, key)} is {what}")
+
+    def _ranged(self, key: str, value: int) -> int:
+        """A value that the macro may have."""
+        low, high = next((low, high) for word, low, high in RANGES if word.search(key))
+        if not low <= value <= high:
+            raise self.wrong(key, f"{value}, expected {low} to {high}")
+        return value
 
     def array(self, *keys: str) -> NDArray[np.integer]:
         """The array of one of the names."""
@@ -145,7 +175,13 @@ def names(headers: Headers, where: str) -> Names:
         where,
         {key[len(macros) :]: value for key, value in headers.macros.items()},
         {key[len(arrays) :]: value for key, value in headers.arrays.items()},
+        {key[len(macros) :]: origin for key, origin in origins(headers).items()},
     )
+
+
+def origins(headers: Headers) -> dict[str, str]:
+    """The header and the name of every macro."""
+    return {key: f"{file}: {key}" for file, keys in headers.files.items() for key in keys}
 
 
 def _prefix(keys: Mapping[str, object]) -> str:

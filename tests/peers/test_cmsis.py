@@ -101,6 +101,15 @@ def test_golden_tells_poolings_apart_where_no_name_does(
         (lambda folder: replace_text(folder, "{1, 4}", "{1, 400}"), "does not fit into int8_t"),
         (lambda folder: replace_text(folder, "{1, 4}", "{1, 4.5}"), "only integers are read"),
         (lambda folder: replace_text(folder, "INPUT_W 2", "INPUT_W 3"), "has 2 values"),
+        (
+            lambda folder: replace_text(folder, "FILTER_W 2", "FILTER_W 02"),
+            "x_max/all.h: X_MAX_FILTER_W is '02', expected an integer",
+        ),
+        (
+            lambda folder: replace_text(folder, "STRIDE_H 1", "STRIDE_H -1"),
+            "x_max/all.h: X_MAX_STRIDE_H is -1, expected 1 to 256",
+        ),
+        (lambda folder: replace_text(folder, "OUTPUT_H 1", "OUTPUT_H 0"), "OUTPUT_H is 0, expect"),
         (lambda folder: replace_text(folder, "FILTER_W", "FILTER_X"), "no known kernel"),
         (lambda folder: replace_text(folder, "OUTPUT_H", "OUTPUT_Z"), "OUTPUT_H"),
     ],
@@ -111,6 +120,13 @@ def test_malformed_case_is_refused(
     folder = written(tmp_path / "x_max", POOL, input_tensor=[1, 4], output=[4])
     spoil(folder)
     with pytest.raises(UnreadableError, match=said.replace("[", "\\[")):
+        load(folder)
+
+
+def test_average_of_a_window_outside_the_input_is_refused(tmp_path: Path) -> None:
+    macros = POOL | {"OUTPUT_W": 3, "STRIDE_W": 2}
+    folder = written(tmp_path / "x_avg", macros, input_tensor=[1, 4], output=[2, 0, 0])
+    with pytest.raises(UnreadableError, match="OUTPUT_W is 3, and a window lies outside"):
         load(folder)
 
 

@@ -18,7 +18,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,13 +96,24 @@ def request_hash(request: BuildRequest, tools: Toolchain) -> str:
     parts += [*request.defines, "|", *request.flags]
     for part in parts:
         digest.update(part.encode() + b"\0")
-    for path in (*request.sources, *request.cpp_sources, *_include_files(request)):
+    _add_contents(digest, (*request.sources, *request.cpp_sources, *_include_files(request)))
+    return digest.hexdigest()[:16]
+
+
+def content_hash(files: Iterable[Path]) -> str:
+    """16 hex digits over names and contents of files. Raises ToolError for one that is missing."""
+    digest = hashlib.sha256()
+    _add_contents(digest, files)
+    return digest.hexdigest()[:16]
+
+
+def _add_contents(digest: hashlib._Hash, files: Iterable[Path]) -> None:
+    for path in files:
         try:
             content = path.read_bytes()
         except OSError as error:
             raise ToolError(f"source {path} cannot be read: {error.strerror}.") from None
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(content).digest())
-    return digest.hexdigest()[:16]
 
 
 @contextmanager
@@ -249,8 +260,10 @@ def build(request: BuildRequest, cache: Path | None = None) -> Path:
             log = work / "build.log"
             _verilate(request, tools, work / "obj", log, cache)
             _compile(request, tools, work / "obj", log, cache)
-            _install(request, work, target)
-    return executable
+            if f"{request.top}-{request_hash(request, tools)}" == name:
+                _install(request, work, target)
+                return executable
+    return build(request, cache)  # sources changed meanwhile: what was built has no name
 
 
 def _install(request: BuildRequest, work: Path, target: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accelsim.cosim.build import cache_root
+from accelsim.cosim.build import cache_root, content_hash
 from accelsim.cosim.model import design_files
 from accelsim.cosim.session import Cosim
 from accelsim.errors import AccelsimError, InputError
@@ -37,11 +37,19 @@ class Mutants:
 
     @staticmethod
     def of(config: Config, folder: Path | None = None) -> Mutants:
-        """Find the sites and write the instrumented copies to `folder`."""
+        """Find the sites and write the instrumented copies to `folder`.
+
+        By default that folder belongs to these sources alone, so that a process beside this one
+        that has others leaves them as they are. Sources that change meanwhile are read again.
+        """
         files = design_files(config)
-        sites = find_sites([f for f in files if f.name != PACKAGE_FILE])
-        folder = folder or cache_root() / "mutants" / config.name
-        return Mutants(config, sites, instrument(files, sites, folder))
+        while True:
+            found = content_hash(files)
+            sites = find_sites([f for f in files if f.name != PACKAGE_FILE])
+            target = folder or cache_root() / "mutants" / f"{config.name}-{found}"
+            copies = instrument(files, sites, target)
+            if content_hash(files) == found:
+                return Mutants(config, sites, copies)
 
     def site(self, number: int) -> Site:
         """The site with a number. Raises InputError where there is none."""

@@ -89,6 +89,25 @@ def test_killed_build_leaves_no_executable_and_is_repeated(cache: Path) -> None:
     assert build(request(), cache).is_file()
 
 
+def test_source_edited_during_a_build_is_built_again_under_its_own_name(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Path(shutil.copy(FIFO, tmp_path / FIFO.name))
+    first = cache_module.request_hash(request(source), tools.find_toolchain())
+    compile_model = cache_module._compile
+
+    def edited(*arguments: object) -> None:
+        compile_model(*arguments)  # type: ignore[arg-type]
+        text = source.read_text(encoding="utf-8")
+        source.write_text(text.replace("// edited\n", "") + "// edited\n", encoding="utf-8")
+
+    monkeypatch.setattr(cache_module, "_compile", edited)
+    built = build(request(source), cache)
+    second = cache_module.request_hash(request(source), tools.find_toolchain())
+    assert second != first and built.parent.name == f"small_fifo-{second}"
+    assert [entry.name for entry in cache_info(cache)] == [built.parent.name]
+
+
 def test_broken_source_is_an_error_with_its_line_and_log(tmp_path: Path) -> None:
     broken = tmp_path / FIFO.name
     broken.write_text(FIFO.read_text(encoding="utf-8").replace("push = in", "push = inn"))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from accelsim.cosim.build import content_hash
 from accelsim.errors import InputError
 from accelsim.mutate import KINDS, Mutants, draw, find_sites
 from accelsim.mutate.equivalent import equivalents
 from accelsim.mutate.instrument import instrument, mutated_text
 from accelsim.spec.config import CONFIGS
 
+campaign: Any = import_module("accelsim.mutate.campaign")  # the package has a function of that name
 SOURCE = """\
 module npu_store_x #(parameter int N = 3 + 1) (input logic [N-1:0] a_i, output logic [3:0] o);
   // · a character of two bytes
@@ -65,6 +70,53 @@ def test_every_engine_has_sites_of_its_own(tmp_path: Path) -> None:
     drawn = draw(mutants.sites, 30, 1)
     assert {site.engine for site in drawn} == engines
     assert {site.kind for site in drawn} == set(KINDS)
+
+
+def _write_mutants(cache: Path, together: Any, hashes: Any) -> None:
+    campaign.cache_root = lambda: cache  # type: ignore[assignment]
+    together.wait()
+    hashes.put(content_hash(Mutants.of(CONFIGS["edge8"]).design))
+
+
+def test_processes_that_write_the_mutants_at_once_have_the_same(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    together, hashes = context.Barrier(2), context.Queue()
+    arguments = (tmp_path, together, hashes)
+    workers = [context.Process(target=_write_mutants, args=arguments) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    found = {hashes.get(timeout=120) for _ in workers}
+    for worker in workers:
+        worker.join()
+    (folder,) = (tmp_path / "mutants").iterdir()
+    assert len(found) == 1 and not list(folder.glob("*.sv.*"))
+
+
+def test_mutants_of_other_sources_leave_those_there_are(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "design_files", lambda config: (source,))
+    monkeypatch.setattr(campaign, "cache_root", lambda: tmp_path)
+    first = Mutants.of(CONFIGS["edge8"]).design
+    before = content_hash(first)
+    source.write_text(SOURCE.replace("a_i + beat_q", "a_i - beat_q"))
+    second = Mutants.of(CONFIGS["edge8"]).design
+    assert second[1].parent != first[1].parent
+    assert content_hash(first) == before != content_hash(second)
+
+
+def test_sources_edited_while_they_are_read_are_read_again(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def edited(files: Any, sites: Any, folder: Path) -> Any:
+        made = instrument(files, sites, folder)
+        source.write_text(SOURCE.replace("a_i + beat_q", "a_i - beat_q"))
+        return made
+
+    monkeypatch.setattr(campaign, "design_files", lambda config: (source,))
+    monkeypatch.setattr(campaign, "instrument", edited)
+    mutants = Mutants.of(CONFIGS["edge8"], tmp_path / "copies")
+    assert mutants.sites[1].original == "a_i - beat_q[3:0]"
 
 
 def test_a_widened_signed_value_is_a_sign_site_and_stays_signed(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from accelsim.artifacts.compute import (
     Conv2d,
     ConvTranspose2d,
     FixedAdd,
+    Interpolation,
     LayerNorm,
     LayerOp,
     Lookup,
@@ -30,11 +31,14 @@ from accelsim.artifacts.compute import (
     Pool2d,
     PRelu,
     Requantize,
+    Resize2d,
     Softmax,
     TfliteAdd,
     Transpose,
 )
 from accelsim.artifacts.model import (
+    FRAMEWORKS,
+    ForeignModel,
     QuantizedModel,
     SourceModel,
 )
@@ -65,6 +69,7 @@ from accelsim.artifacts.results import (
 
 __all__ = [
     "F32",
+    "FRAMEWORKS",
     "I8",
     "I32",
     "STATUSES",
@@ -78,6 +83,8 @@ __all__ = [
     "ConvTranspose2d",
     "Difference",
     "FixedAdd",
+    "ForeignModel",
+    "Interpolation",
     "Launch",
     "Layer",
     "LayerNorm",
@@ -95,6 +102,7 @@ __all__ = [
     "Record",
     "Region",
     "Requantize",
+    "Resize2d",
     "RunResult",
     "Schedule",
     "Shape4",

@@ -239,6 +239,36 @@ class Assemble:
 
 
 @dataclass(frozen=True, slots=True)
+class Interpolation:
+    """One axis: output i is Σ weight[i, k]·in[first[i] + k] over k = 0 and 1.
+
+    Weights are not negative, and those of every output have one sum. Where the second one is 0,
+    there need not be a second element.
+    """
+
+    first: I32  # (outputs,)
+    weight: I32  # (outputs, 2)
+
+    @property
+    def total(self) -> int:
+        """Sum of the weights of an output."""
+        return int(self.weight[0].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Resize2d:
+    """Σ wr·wc·(x - input_zero_point) over two rows and two columns, requantized once.
+
+    The requantization divides by the sum of all weights, rows.total · columns.total.
+    """
+
+    rows: Interpolation
+    columns: Interpolation
+    input_zero_point: int
+    requantize: Requantize
+
+
+@dataclass(frozen=True, slots=True)
 class Transpose:
     """out[i0, i1, i2, i3] = in[…] with axis k of the output being axis axes[k] of (n, h, w, c)."""
 
@@ -257,5 +287,6 @@ LayerOp = (
     | Softmax
     | LayerNorm
     | Assemble
+    | Resize2d
     | Transpose
 )

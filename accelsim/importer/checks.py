@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from accelsim.artifacts import SourceModel
+from accelsim.artifacts import FRAMEWORKS, SourceModel
 from accelsim.errors import InputError, ModelError
+
+DTYPES = ("float32", "int8", "uint8", "int32", "int64")  # of a model's inputs
 
 
 def input_arrays(values: Any, name: str) -> tuple[np.ndarray[Any, Any], ...]:
-    """One tensor or array, or a sequence of them, as float32 arrays.
+    """One tensor or array, or a sequence of them, as arrays of the dtypes in `DTYPES`.
 
     Raises:
         ModelError: something else, or another dtype.
@@ -30,28 +32,37 @@ def input_arrays(values: Any, name: str) -> tuple[np.ndarray[Any, Any], ...]:
                 f"input {position} of {name} is a {type(item).__name__}; only tensors and arrays "
                 "are supported"
             )
-        if array.dtype != np.float32:
-            raise ModelError(
-                f"input {position} of {name} is {array.dtype}; only float32 is supported"
-            )
+        if array.dtype not in DTYPES:
+            raise ModelError(f"input {position} of {name} is {array.dtype}; {one_of_dtypes()}")
         arrays.append(np.ascontiguousarray(array))
     if not arrays:
         raise ModelError(f"model {name} has no inputs")
     return tuple(arrays)
 
 
+def one_of_dtypes() -> str:
+    """What the dtype of an input may be, for messages."""
+    return f"{', '.join(DTYPES[:-1])} and {DTYPES[-1]} are supported"
+
+
 def check_source(source: SourceModel) -> None:
     """Check a model before anything runs on it.
 
+    A file of another framework than PyTorch may bring no example inputs.
+
     Raises:
-        ModelError: parameters of an unsupported dtype, or inputs that are not float32 arrays.
+        ModelError: parameters of an unsupported dtype, or inputs of one.
         InputError: empty or non-finite example inputs, or calibration and test data that do not fit
             to the example.
     """
     _check_kinds(source)
+    foreign = source.framework != "torch"
+    if foreign and not source.example_inputs:
+        _check_test_split(source, None)
+        return
     input_arrays(source.example_inputs, source.name)
     expected = torch.export.ExportedProgram if source.already_quantized else torch.nn.Module
-    if not isinstance(source.float_module, expected):
+    if not foreign and not isinstance(source.float_module, expected):
         raise ModelError(
             f"model {source.name} holds a {type(source.float_module).__name__}; a "
             f"{expected.__name__} is needed"
@@ -61,7 +72,7 @@ def check_source(source: SourceModel) -> None:
             f"model {source.name} names {len(source.input_names)} inputs and gives "
             f"{len(source.example_inputs)}"
         )
-    if not source.already_quantized:
+    if not source.already_quantized and not foreign:
         for parameter, tensor in source.float_module.named_parameters():
             if tensor.dtype != torch.float32:
                 kind = str(tensor.dtype).removeprefix("torch.")
@@ -74,12 +85,12 @@ def check_source(source: SourceModel) -> None:
             raise InputError(
                 f"input '{name}' of {source.name} is a scalar, empty or has NaN or infinity"
             )
-    sample = source.example_inputs[0].shape[1:]
+    example = source.example_inputs[0]
     for number, batch in enumerate(source.calibration):
-        _check_samples(batch, f"calibration batch {number} of {source.name}", sample)
+        _check_samples(batch, f"calibration batch {number} of {source.name}", example)
         if batch.size == 0:
             raise InputError(f"calibration batch {number} of {source.name} is empty")
-    _check_test_split(source, sample)
+    _check_test_split(source, example)
 
 
 def _check_kinds(source: SourceModel) -> None:
@@ -95,6 +106,10 @@ def _check_kinds(source: SourceModel) -> None:
         raise ModelError(f"input_names of {name} must be a tuple of texts, not {names!r:.60}")
     if len(set(names)) != len(names):
         raise ModelError(f"input_names of {name} hold one name twice")
+    if source.framework not in FRAMEWORKS:
+        raise ModelError(
+            f"framework of {name} is {source.framework!r:.60}; use one of {', '.join(FRAMEWORKS)}"
+        )
     if not isinstance(source.already_quantized, bool):
         raise ModelError(f"already_quantized of {name} must be True or False")
     for field in ("example_inputs", "calibration"):
@@ -104,24 +119,28 @@ def _check_kinds(source: SourceModel) -> None:
             raise kind(f"{field} of {name} is a {type(values).__name__}; give a tuple of arrays")
 
 
-def _check_samples(values: object, what: str, sample: tuple[int, ...]) -> None:
-    """`values` are finite float32 samples of the shape `sample`."""
-    wanted = f"finite float32 (samples, {', '.join(str(extent) for extent in sample)})"
+def _check_samples(values: object, what: str, example: np.ndarray[Any, Any]) -> None:
+    """`values` are finite samples of the dtype and, but for their number, shape of `example`."""
+    sample = example.shape[1:]
+    finite = "finite " if example.dtype.kind == "f" else ""
+    wanted = f"{finite}{example.dtype} (samples, {', '.join(str(extent) for extent in sample)})"
     if not isinstance(values, np.ndarray):
         raise InputError(f"{what} must be {wanted}, not a {type(values).__name__}")
-    fits = values.dtype == np.float32 and values.ndim > 0 and values.shape[1:] == sample
+    fits = values.dtype == example.dtype and values.ndim > 0 and values.shape[1:] == sample
     if not fits or not np.isfinite(values).all():
         raise InputError(f"{what}: {values.dtype} of shape {values.shape}; they must be {wanted}")
 
 
-def _check_test_split(source: SourceModel, sample: tuple[int, ...]) -> None:
+def _check_test_split(source: SourceModel, example: np.ndarray[Any, Any] | None) -> None:
     inputs, labels = source.test_inputs, source.test_labels
     if inputs is None:
         if labels is not None:
             raise InputError(f"model {source.name} has test labels and no test inputs")
         return
-    _check_samples(inputs, f"test inputs of {source.name}", sample)
-    batch = next(iter(source.example_inputs[0].shape), 1)
+    if example is None:
+        raise InputError(f"model {source.name} has test inputs and no example input")
+    _check_samples(inputs, f"test inputs of {source.name}", example)
+    batch = next(iter(example.shape), 1)
     if len(inputs) < batch:
         raise InputError(
             f"model {source.name} has {len(inputs)} test inputs and its batch is {batch}: give "

@@ -20,9 +20,11 @@ import torch
 from accelsim.artifacts import SourceModel
 from accelsim.errors import ModelError
 from accelsim.importer.archive import LIMIT_BYTES, checked_archive, weights_only
-from accelsim.importer.checks import check_source, input_arrays
+from accelsim.importer.checks import DTYPES, check_source, input_arrays, one_of_dtypes
 from accelsim.importer.reasons import reason
 from accelsim.importer.rebuild import rebuild
+
+_Specification = tuple[tuple[int, ...], str]  # shape and dtype of an input
 
 
 def load_pt2(path: Path, name: str) -> SourceModel:
@@ -69,7 +71,7 @@ def from_program(program: torch.export.ExportedProgram, name: str) -> SourceMode
     """Wrap a program.
 
     Raises:
-        ModelError: dynamic shapes, inputs that are not float32 tensors, no example inputs.
+        ModelError: dynamic shapes, inputs of an unsupported dtype, no example inputs.
     """
     specifications = _input_specifications(program, name)
     quantized = any(
@@ -77,11 +79,16 @@ def from_program(program: torch.export.ExportedProgram, name: str) -> SourceMode
         for node in program.graph.nodes
     )
     examples = _examples(program, name, specifications, required=not quantized)
-    for (own, shape), array in zip(specifications.items(), examples, strict=False):
+    for (own, (shape, dtype)), array in zip(specifications.items(), examples, strict=False):
         if array.shape != shape:
             raise ModelError(
                 f"the example for input '{own}' of {name} has shape {array.shape}, the program "
                 f"takes {shape}"
+            )
+        if array.dtype != dtype:
+            raise ModelError(
+                f"the example for input '{own}' of {name} is {array.dtype}, the program takes "
+                f"{dtype}"
             )
     source = SourceModel(
         name=name,
@@ -114,10 +121,10 @@ def _silence() -> Iterator[None]:
 
 def _input_specifications(
     program: torch.export.ExportedProgram, name: str
-) -> dict[str, tuple[int, ...]]:
-    """Input name → shape. Raises ModelError for anything but float32 tensors of fixed shape."""
+) -> dict[str, _Specification]:
+    """Input name → shape and dtype. Raises ModelError for what is no tensor of a fixed shape."""
     user_inputs = program.graph_signature.user_inputs
-    shapes: dict[str, tuple[int, ...]] = {}
+    found: dict[str, _Specification] = {}
     for node in program.graph.nodes:
         if node.op != "placeholder" or node.name not in user_inputs:
             continue
@@ -129,19 +136,19 @@ def _input_specifications(
                 f"input '{node.name}' of {name} has the dynamic shape {tuple(value.shape)}; "
                 "export it without dynamic_shapes"
             )
-        if value.dtype != torch.float32:
-            kind = str(value.dtype).removeprefix("torch.")
-            raise ModelError(f"input '{node.name}' of {name} is {kind}; only float32 is supported")
-        shapes[node.name] = tuple(value.shape)
-    if not shapes:
+        kind = str(value.dtype).removeprefix("torch.")
+        if kind not in DTYPES:
+            raise ModelError(f"input '{node.name}' of {name} is {kind}; {one_of_dtypes()}")
+        found[node.name] = (tuple(value.shape), kind)
+    if not found:
         raise ModelError(f"model {name} has no inputs")
-    return shapes
+    return found
 
 
 def _examples(
     program: torch.export.ExportedProgram,
     name: str,
-    specifications: dict[str, tuple[int, ...]],
+    specifications: dict[str, _Specification],
     required: bool,
 ) -> tuple[np.ndarray[Any, Any], ...]:
     stored = program.example_inputs
@@ -150,6 +157,6 @@ def _examples(
             raise ModelError(
                 f"model {name} holds no example inputs to calibrate with; keep them when exporting"
             )
-        return tuple(np.zeros(shape, np.float32) for shape in specifications.values())
+        return tuple(np.zeros(shape, dtype) for shape, dtype in specifications.values())
     positional, keywords = stored
     return input_arrays((*positional, *keywords.values()), name)

@@ -15,10 +15,11 @@ from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.canonical import canonical
 from accelsim.quantize.converters import to_relax
-from accelsim.quantize.exported_names import exported_names
-from accelsim.quantize.fx_graph import quantize_fx
+from accelsim.quantize.exported_names import exported_names, keep_names
+from accelsim.quantize.fx_graph import FxQuantized, quantize_fx
 from accelsim.quantize.golden import label_layers
 from accelsim.quantize.names import LayerNames
+from accelsim.quantize.recipe import Recipe
 
 
 def quantize(
@@ -28,20 +29,38 @@ def quantize(
 
     Args:
         source: from `accelsim.importer`. With `already_quantized`, `float_module` is the
-            `torch.export.ExportedProgram` itself, and the options are not used.
+            `torch.export.ExportedProgram` itself, and the options are not used; a file of another
+            framework than PyTorch is read by that framework's own module of this room.
         per_channel: one weight scale for each output channel.
-        observer: "histogram" or "minmax", for activations.
+        observer: for activations, one of `observers.KINDS`.
 
     Raises:
         ModelError: the model cannot be traced, calibrated, exported or imported.
         InputError: unusable calibration data or an unknown observer.
     """
+    if source.framework == "tflite":
+        from accelsim.quantize.tflite import quantize_tflite
+
+        return quantize_tflite(source)
+    if source.framework == "onnx":
+        from accelsim.quantize.onnx import quantize_onnx
+
+        return quantize_onnx(source)
     if source.already_quantized:
         program = source.float_module
         return _assemble(source, program, exported_names(program), None)
-    quantized = quantize_fx(source, per_channel, observer)
+    recipe = Recipe(activations=observer, per_channel=per_channel)
+    return quantized_model(source, quantize_fx(source, recipe))
+
+
+def quantized_model(source: SourceModel, quantized: FxQuantized) -> QuantizedModel:
+    """The `QuantizedModel` of a network that FX has quantized.
+
+    Raises ModelError where it cannot be run in int8, exported or imported.
+    """
     label_layers(quantized, source.example_inputs, source.name)
     program = _export(quantized.reference, source)
+    keep_names(program, quantized.names)
     return _assemble(source, program, quantized.names, quantized.int8)
 
 
@@ -68,6 +87,7 @@ def _assemble(
         exported=program,
         qdq=module,
         torch_int8=int8,
+        framework="torch",
         rounding="qnnpack",  # what PyTorch's kernel does, with or without an FX network
         layer_names=tuple(layers),
         input_names=tuple(str(parameter.name) for parameter in parameters),

@@ -31,23 +31,36 @@ def from_nhwc(values: I8, tensor: QuantizedTensor) -> np.ndarray:
 def quantize_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:
     """rint(x · (1/scale)) + zero point, clamped; every operation in float32.
 
-    This is the exported graph's quantize. `InputError` on a missing input or a wrong shape.
+    This is the exported graph's quantize. Inputs that are quantized already are only moved.
+    `InputError` on a missing input, a wrong shape or integers of another dtype.
     """
     result = {}
     for name, tensor_name in network.inputs:
         tensor = network.tensors[tensor_name]
-        values = checked_input(inputs, name, tensor.shape)
-        result[tensor_name] = quantize_floats(values, tensor)
+        if name in network.direct:
+            result[tensor_name] = to_nhwc(
+                checked_input(inputs, name, tensor.shape, tensor.stored), tensor
+            )
+        else:
+            values = checked_input(inputs, name, tensor.shape)
+            result[tensor_name] = quantize_floats(values, tensor)
     return result
 
 
 def checked_input(
-    inputs: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]
+    inputs: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: str = "float32"
 ) -> np.ndarray:
-    """An input as finite float32. `InputError` where it is missing or of another shape."""
+    """An input of the dtype, finite. Any number becomes float32; integers must be what they are.
+
+    `InputError` where it is missing, of another shape or not that.
+    """
     if name not in inputs:
         raise InputError(f"input '{name}' is missing: the inputs given are {', '.join(inputs)}")
-    values = np.asarray(inputs[name], dtype=np.float32)
+    values = np.asarray(inputs[name])
+    if dtype == "float32":
+        values = values.astype(np.float32)
+    elif values.dtype != dtype:
+        raise InputError(f"input '{name}' is {values.dtype}, not {dtype}")
     if values.shape != shape:
         raise InputError(f"input '{name}' has shape {values.shape}, not {shape}")
     if not np.all(np.isfinite(values)):
@@ -63,8 +76,12 @@ def quantize_floats(values: np.ndarray, tensor: QuantizedTensor) -> I8:
 
 
 def on_levels(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Model inputs quantized and dequantized, those that float operators read left out."""
-    raw = {name for one in network.prepared for name in one.inputs}
+    """Model inputs quantized and dequantized.
+
+    Those that float operators read are left out, and those that are integers.
+    """
+    raw = {name for one in network.prepared for name in one.inputs} | set(network.direct)
+    raw |= {name for host in network.hosts for name in host.given if name is not None}
     levels = quantize_inputs(network, inputs)
     result = {}
     for name, tensor_name in network.inputs:
@@ -81,10 +98,13 @@ def dequantize(values: I8, tensor: QuantizedTensor) -> np.ndarray:
 
 
 def dequantize_outputs(network: Network, values: Mapping[str, I8]) -> tuple[np.ndarray, ...]:
-    """(q - zero point) · scale in float32, in the model's layout and output order.
+    """(q - zero point) · scale in float32, or q, in the model's layout and output order.
 
     `ModelError` where float operators follow.
     """
     if network.float_tail:
-        raise ModelError("the model ends in float operators that the integer reference lacks")
-    return tuple(dequantize(values[name], network.tensors[name]) for name in network.outputs)
+        raise ModelError("the model ends in float operators that take nothing quantized")
+    return tuple(
+        (from_nhwc if integers else dequantize)(values[name], network.tensors[name])
+        for name, integers in zip(network.outputs, network.integer_outputs, strict=True)
+    )

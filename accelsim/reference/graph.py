@@ -52,6 +52,7 @@ class Walk:
         self.variables: dict[str, Any] = {}  # tensor name → the variable that holds it
         self.layers: list[ReferenceLayer] = []
         self.inputs: list[tuple[str, str]] = []
+        self.direct: list[str] = []
         self.prepared: list[Prepared] = []
 
     def value(self, expression: Any) -> Any:
@@ -86,6 +87,9 @@ class Walk:
             return self.quantize(variable, call, operands)
         if operator == "relax.dequantize" and isinstance(operands[0], QuantizedTensor):
             return Source(operands[0], operands[0].shape)
+        if operator == "relax.dequantize" and isinstance(operands[0], str):
+            tensor = self.integer_input(call, *operands)
+            return Source(tensor, tensor.shape)
         if operator == "relax.dequantize" and isinstance(operands[0], np.ndarray):
             data, scale, zero_point = operands
             axis = int(call.attrs.axis)
@@ -99,10 +103,22 @@ class Walk:
             else Node(operator, (), None, shape)
         )
 
-    def quantize(self, variable: Any, call: Any, operands: tuple[Any, ...]) -> QuantizedTensor:
-        """The end of a layer, or the boundary quantize of a model input."""
-        value, scale, zero_point = operands
-        stored = str(call.attrs.out_dtype)
+    def integer_input(
+        self, call: Any, name: str, scale: np.ndarray, zero_point: np.ndarray
+    ) -> QuantizedTensor:
+        """A model input that is quantized already, at its first dequantize."""
+        variable = call.args[0]
+        stored = str(variable.ty.dtype)
+        tensor = self._tensor(variable, name, stored, scale, zero_point)
+        self.values[variable] = tensor
+        self.inputs.append((name, tensor.name))
+        self.direct.append(name)
+        return tensor
+
+    def _tensor(
+        self, variable: Any, name: str, stored: str, scale: np.ndarray, zero_point: np.ndarray
+    ) -> QuantizedTensor:
+        """A new tensor that a variable holds."""
         if stored not in ("int8", "uint8") or np.size(scale) != 1 or np.size(zero_point) != 1:
             raise ModelError(
                 f"an activation is quantized to {stored} with {np.size(scale)} scales: "
@@ -110,7 +126,7 @@ class Walk:
             )
         offset = 128 if stored == "uint8" else 0
         tensor = QuantizedTensor(
-            name=self._unique(_span(call) or f"tensor{len(self.tensors)}"),
+            name=self._unique(name),
             shape=shape_of(variable),
             scale=np.float32(np.reshape(scale, ())),
             zero_point=int(np.reshape(zero_point, ())) - offset,
@@ -119,6 +135,13 @@ class Walk:
         )
         self.tensors[tensor.name] = tensor
         self.variables[tensor.name] = variable
+        return tensor
+
+    def quantize(self, variable: Any, call: Any, operands: tuple[Any, ...]) -> QuantizedTensor:
+        """The end of a layer, or the boundary quantize of a model input."""
+        value, scale, zero_point = operands
+        name = _span(call) or f"tensor{len(self.tensors)}"
+        tensor = self._tensor(variable, name, str(call.attrs.out_dtype), scale, zero_point)
         if isinstance(value, str):
             self.inputs.append((value, tensor.name))
         else:
@@ -160,15 +183,19 @@ class Walk:
                 self.layers.append(self._layer(*found, output))
                 return
         module, sources = self.cut(expression)
-        if sources and all(isinstance(one, QuantizedTensor) for one in sources):
-            self.layers.append(self._host_layer(value, output, module, sources))
-        elif sources and all(isinstance(one, str) for one in sources):
-            shapes = tuple(shape_of(parameter) for parameter in module["main"].params)
-            self.prepared.append(Prepared(output.name, tuple(sources), shapes, module))
+        tensors = [one for one in sources if isinstance(one, QuantizedTensor)]
+        if tensors:
+            given = tuple(one if isinstance(one, str) else None for one in sources)
+            self.layers.append(self._host_layer(value, output, Host(module, given), tensors))
+        elif sources:
+            parameters = module["main"].params
+            shapes = tuple(shape_of(parameter) for parameter in parameters)
+            dtypes = tuple(str(parameter.ty.dtype) for parameter in parameters)
+            self.prepared.append(Prepared(output.name, tuple(sources), shapes, dtypes, module))
         else:
             raise ModelError(
-                f"layer '{output.name}': operator {operator_of(value)} on a constant, or on "
-                "quantized and float tensors together, is not supported by the reference"
+                f"layer '{output.name}': operator {operator_of(value)} on constants alone is not "
+                "supported by the reference"
             )
 
     def _layer(self, operator: Operator, claim: Claim, output: QuantizedTensor) -> ReferenceLayer:
@@ -190,7 +217,7 @@ class Walk:
         )
 
     def _host_layer(
-        self, value: Any, output: QuantizedTensor, module: Any, inputs: list[QuantizedTensor]
+        self, value: Any, output: QuantizedTensor, core: Host, inputs: list[QuantizedTensor]
     ) -> ReferenceLayer:
         """A layer in floats, from the dequantizes of its inputs to its quantize."""
         return ReferenceLayer(
@@ -203,7 +230,7 @@ class Walk:
             output_shape=output.layout,
             macs=0,
             family=HOST,
-            core=Host(module),
+            core=core,
             core_shapes=tuple(tensor.shape for tensor in inputs),
             core_output_shape=output.shape,
         )
@@ -257,15 +284,18 @@ def read_network(module: Any, host: Collection[str] = (), rounding: str = "fp32"
     if not state.layers:
         raise ModelError("the model has no quantized layer: quantize it first")
     code, sources = state.cut(*_fields(function, result)) if tail else (None, [])
-    plain = bool(sources) and all(isinstance(one, QuantizedTensor) for one in sources)
+    taken = [one for one in sources if isinstance(one, QuantizedTensor)]
+    given = tuple(one if isinstance(one, str) else None for one in sources)
     return Network(
         tensors=dict(state.tensors),
         layers=tuple(state.layers),
         inputs=tuple(state.inputs),
         outputs=tuple(outputs),
+        direct=tuple(state.direct),
+        integer_outputs=tuple(isinstance(item, QuantizedTensor) for item in results),
         float_tail=tail,
-        tail=code if plain else None,
-        tail_inputs=tuple(one.name for one in sources) if plain else (),
+        tail=Host(code, given) if taken else None,
+        tail_inputs=tuple(one.name for one in taken),
         prepared=tuple(state.prepared),
     )
 

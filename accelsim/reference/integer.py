@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from accelsim.reference.boundary import (
     quantize_floats,
     quantize_inputs,
 )
+from accelsim.reference.flow import shape_of
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import read_network
 from accelsim.reference.kernels import Key, emit_kernel, key_of, shapes_of
@@ -31,6 +33,9 @@ from accelsim.reference.multipliers import ROUNDINGS
 from accelsim.reference.network import Host, Network, ReferenceLayer
 from accelsim.reference.operators import HOST, family
 from accelsim.reference.site import site_of
+
+Given = Mapping[str, np.ndarray]
+NOTHING: Given = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,11 @@ class Reference:
         """Layers in execution order."""
         return self.network.layers
 
-    def run_layer(self, name: str, inputs: tuple[I8, ...]) -> I8:
-        """One layer on given inputs. `InputError` on a wrong count, shape or dtype."""
+    def run_layer(self, name: str, inputs: tuple[I8, ...], given: Given = NOTHING) -> I8:
+        """One layer on given inputs. `InputError` on a wrong count, shape or dtype.
+
+        A layer of kind "host" may also read inputs of the model, by name in `given`.
+        """
         layer = self.network.layer(name)
         shapes = tuple(np.shape(value) for value in inputs)
         if shapes != layer.input_shapes or any(value.dtype != np.int8 for value in inputs):
@@ -59,17 +67,19 @@ class Reference:
                 f"{shapes} of {[str(value.dtype) for value in inputs]}"
             )
         if name in self.host:
-            (values,) = float_code.run(self.host[name], self._stored(layer.inputs, inputs))
+            arguments = self._arguments(layer.core, layer.inputs, inputs, given)
+            (values,) = float_code.run(self.host[name], arguments)
             return quantize_floats(values, self.network.tensors[layer.output])
         symbol, constants = self.calls[name]
         tensors = [tvm.runtime.tensor(np.ascontiguousarray(value)) for value in inputs]
         return np.asarray(self.machine[symbol](*tensors, *constants).numpy(), dtype=np.int8)
 
-    def run(self, inputs: Mapping[str, I8]) -> dict[str, I8]:
+    def run(self, inputs: Mapping[str, I8], given: Given = NOTHING) -> dict[str, I8]:
         """Every layer on the outputs of the ones before.
 
-        `inputs` maps the tensors of `network.boundary` to int8 values (see `quantize_inputs`). The
-        result has them too, and every layer's output under its tensor name.
+        `inputs` maps the tensors of `network.boundary` to int8 values (see `quantize_inputs`),
+        `given` has the model's own inputs, for layers of kind "host" that read them. The result has
+        the tensors of `inputs` too, and every layer's output under its tensor name.
         """
         values: dict[str, I8] = {}
         for tensor in self.network.boundary:
@@ -78,42 +88,58 @@ class Reference:
             values[tensor] = np.asarray(inputs[tensor])
         for layer in self.layers:
             arguments = tuple(values[name] for name in layer.inputs)
-            values[layer.output] = self.run_layer(layer.name, arguments)
+            values[layer.output] = self.run_layer(layer.name, arguments, given)
         return values
 
-    def isolated(self, values: Mapping[str, I8]) -> GoldenSet:
+    def isolated(self, values: Mapping[str, I8], given: Given = NOTHING) -> GoldenSet:
         """Each layer's output on the given inputs, which the result of any run can provide."""
-        outputs = {
-            layer.output: self.run_layer(layer.name, tuple(values[name] for name in layer.inputs))
-            for layer in self.layers
-        }
+        outputs = {}
+        for layer in self.layers:
+            arguments = tuple(values[name] for name in layer.inputs)
+            outputs[layer.output] = self.run_layer(layer.name, arguments, given)
         return GoldenSet("integer", "isolated", True, outputs)
 
-    def accumulated(self, inputs: Mapping[str, I8]) -> GoldenSet:
+    def accumulated(self, inputs: Mapping[str, I8], given: Given = NOTHING) -> GoldenSet:
         """The whole network as a golden set, boundary tensors left out."""
-        values = self.run(inputs)
+        values = self.run(inputs, given)
         outputs = {layer.output: values[layer.output] for layer in self.layers}
         return GoldenSet("integer", "accumulated", True, outputs)
 
     def quantize_inputs(self, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:
-        """The model's float inputs by name → int8 tensors by name."""
+        """The model's inputs by name → int8 tensors by name."""
         result = quantize_inputs(self.network, inputs)
         for one in self.network.prepared:
-            taken = zip(one.inputs, one.shapes, strict=True)
-            floats = [checked_input(inputs, name, shape) for name, shape in taken]
-            (values,) = float_code.run(self.prepared[one.tensor], floats)
+            taken = zip(one.inputs, one.shapes, one.dtypes, strict=True)
+            arguments = [checked_input(inputs, *each) for each in taken]
+            (values,) = float_code.run(self.prepared[one.tensor], arguments)
             result[one.tensor] = quantize_floats(values, self.network.tensors[one.tensor])
         return result
 
-    def dequantize_outputs(self, values: Mapping[str, I8]) -> tuple[np.ndarray, ...]:
-        """int8 tensors → the model's float outputs, in its own layout.
+    def dequantize_outputs(
+        self, values: Mapping[str, I8], given: Given = NOTHING
+    ) -> tuple[np.ndarray, ...]:
+        """int8 tensors → the model's outputs, in its own layout and dtypes.
 
-        `ModelError` where float operators at the end need the model's own inputs.
+        `given` has the model's own inputs, for float operators at the end that read them.
         """
-        if self.tail is None:
+        core, names = self.network.tail, self.network.tail_inputs
+        if core is None:
             return dequantize_outputs(self.network, values)
-        names = self.network.tail_inputs
-        return float_code.run(self.tail, self._stored(names, [values[name] for name in names]))
+        taken = [values[name] for name in names]
+        return float_code.run(self.tail, self._arguments(core, names, taken, given))
+
+    def _arguments(
+        self, core: Host, names: Sequence[str], values: Sequence[I8], given: Given
+    ) -> list[np.ndarray]:
+        """What float code takes, in the order of its parameters."""
+        stored = iter(self._stored(names, values))
+        parameters = core.module["main"].params
+        return [
+            next(stored)
+            if name is None
+            else checked_input(given, name, shape_of(parameter), str(parameter.ty.dtype))
+            for name, parameter in zip(core.given, parameters, strict=True)
+        ]
 
     def _stored(self, names: Sequence[str], values: Sequence[I8]) -> list[np.ndarray]:
         """Tensors as the QDQ module holds them."""
@@ -176,5 +202,5 @@ def build_network(network: Network, rounding: str = "fp32", optimization: int = 
         if isinstance(layer.core, Host)
     }
     prepared = {one.tensor: float_code.machine_of(one.module) for one in network.prepared}
-    tail = None if network.tail is None else float_code.machine_of(network.tail)
+    tail = None if network.tail is None else float_code.machine_of(network.tail.module)
     return Reference(network, machine, calls, hosts, prepared, tail)

@@ -54,9 +54,12 @@ class Host:
     """No integer definition: the module's own float code of the layer, see `reference.host`.
 
     `module` takes the layer's inputs as they are stored and returns floats before the quantize.
+    `given` has one entry a parameter: the name of the model's own input that it is, or None for the
+    next of the layer's inputs.
     """
 
     module: Any
+    given: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class Prepared:
     tensor: str
     inputs: tuple[str, ...]  # names of the model's inputs
     shapes: tuple[Shape, ...]  # of these inputs
+    dtypes: tuple[str, ...]
     module: Any  # as that of `Host`
 
 
@@ -103,19 +107,23 @@ class Prepared:
 class Network:
     """Tensors by name and layers in execution order.
 
-    `inputs` pairs a model input's name with the tensor that its boundary quantize makes; tensors
-    with float operators before that quantize are in `prepared`. `outputs`
-    are the tensors dequantized at the end, in the model's order; `float_tail` is true where float
-    operators follow the last dequantize, so that the tensors alone are not the model's output;
-    `tail` is their code, which takes `tail_inputs`, or None where it needs the model's own inputs.
+    `inputs` pairs a model input's name with the tensor that its boundary quantize makes, or that it
+    is where the model takes integers: those are in `direct`. Tensors with float operators before
+    the first quantize are in `prepared`. `outputs` are the tensors dequantized at the end, in the
+    model's order, and `integer_outputs` says which are returned as integers instead. `float_tail`
+    is true where float operators follow the last dequantize, so that the tensors alone are not the
+    model's output; `tail` is their code, None where it takes nothing that is quantized, and
+    `tail_inputs` the tensors that it takes.
     """
 
     tensors: dict[str, QuantizedTensor]
     layers: tuple[ReferenceLayer, ...]
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[str, ...]
+    direct: tuple[str, ...] = ()
+    integer_outputs: tuple[bool, ...] = ()
     float_tail: bool = False
-    tail: Any = None
+    tail: Host | None = None
     tail_inputs: tuple[str, ...] = ()
     prepared: tuple[Prepared, ...] = ()
 
@@ -123,6 +131,12 @@ class Network:
     def boundary(self) -> tuple[str, ...]:
         """Tensors that come from the model's inputs and not from a layer."""
         return (*(name for _, name in self.inputs), *(one.tensor for one in self.prepared))
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """All float code that takes quantized tensors, the tail's included."""
+        found = [layer.core for layer in self.layers if isinstance(layer.core, Host)]
+        return (*found, *([] if self.tail is None else [self.tail]))
 
     def layer(self, name: str) -> ReferenceLayer:
         """The layer of that name; `ModelError` where there is none."""

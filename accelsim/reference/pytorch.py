@@ -72,10 +72,11 @@ class TorchGolden:
         """
         inputs = {**inputs, **on_levels(self.network, inputs)}
         ordered = []
-        for name in self.quantized.input_names:
+        signature = zip(self.quantized.input_names, self.quantized.input_dtypes, strict=True)
+        for name, dtype in signature:
             if name not in inputs:
                 raise InputError(f"input '{name}' is missing")
-            ordered.append(np.asarray(inputs[name], dtype=np.float32))
+            ordered.append(np.asarray(inputs[name], dtype=dtype))
         if not self._network_given:
             return GoldenSet(
                 "torch", "accumulated", False, self._by_kernels(inputs), self.missing()

@@ -38,10 +38,11 @@ class TvmGolden:
         """
         arguments = []
         inputs = {**inputs, **on_levels(self.network, inputs)}
-        for name in self.quantized.input_names:
+        signature = zip(self.quantized.input_names, self.quantized.input_dtypes, strict=True)
+        for name, dtype in signature:
             if name not in inputs:
                 raise InputError(f"input '{name}' is missing")
-            values = np.ascontiguousarray(inputs[name], dtype=np.float32)
+            values = np.ascontiguousarray(inputs[name], dtype=dtype)
             arguments.append(tvm.runtime.tensor(values))
         results = self.machine["main"](*arguments)
         tensors = {

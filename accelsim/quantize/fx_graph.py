@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import fx, nn
+from torch import fx
 
 from accelsim.artifacts import SourceModel
 from accelsim.errors import InputError, ModelError
@@ -24,6 +24,9 @@ from accelsim.importer.reasons import reason
 from accelsim.quantize import names as naming
 from accelsim.quantize.float_graph import float_graph
 from accelsim.quantize.fx_backend import backend_config, share_observers
+from accelsim.quantize.kept_float import keep_float
+from accelsim.quantize.observers import activation_observer
+from accelsim.quantize.recipe import Recipe
 from accelsim.zoo.training import one_thread
 
 ENGINE = "qnnpack"
@@ -56,96 +59,118 @@ def qnnpack_engine() -> Iterator[None]:
         backend.engine = before
 
 
-def quantize_fx(source: SourceModel, per_channel: bool, observer: str) -> FxQuantized:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A float network with observers, the graph that it was made from, and the user's names."""
+
+    module: fx.GraphModule
+    graph: fx.Graph
+    user_names: dict[str, str]  # fx name of an operator → the user's
+    model: str
+
+
+@contextmanager
+def quantizing() -> Iterator[None]:
+    """What preparing, calibrating and converting need: the engine, one thread, no warnings."""
+    with warnings.catch_warnings(), qnnpack_engine(), one_thread(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def quantize_fx(source: SourceModel, recipe: Recipe) -> FxQuantized:
     """Calibrate and convert, on one thread so that scales repeat everywhere.
 
     Args:
         source: `float_module` in eval mode; `calibration` batches, or the example inputs where
             there are none or where the model has several inputs.
-        per_channel: one weight scale for each output channel instead of one for the tensor.
-        observer: "histogram" or "minmax", for activations.
+        recipe: observers, and which layers stay in float.
 
     Raises:
         ModelError: the module cannot be traced, calibrated or converted.
         InputError: an unknown observer.
     """
-    with warnings.catch_warnings(), qnnpack_engine(), one_thread(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        module = copy.deepcopy(source.float_module).eval()
-        module, graph, user_names = float_graph(module, source.name)
-        examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
-        prepared = _prepare(module, examples, source.name, per_channel, observer)
-        _calibrate(prepared, source, examples)
-        return _convert(prepared, graph, user_names, source.name)
+    prepared = prepare(source, recipe)
+    batches: tuple[tuple[np.ndarray, ...], ...] = (source.example_inputs,)
+    if source.calibration and len(source.example_inputs) == 1:
+        batches = tuple((batch,) for batch in source.calibration)
+    calibrate(prepared, batches)
+    return convert(prepared)
 
 
-def _prepare(
-    module: nn.Module,
-    examples: tuple[torch.Tensor, ...],
-    model: str,
-    per_channel: bool,
-    observer: str,
-) -> fx.GraphModule:
+def prepare(source: SourceModel, recipe: Recipe) -> Prepared:
+    """Put observers into a copy of a float module.
+
+    Raises:
+        ModelError: the module cannot be traced or prepared.
+        InputError: an unknown observer, or a layer to keep that there is not.
+    """
     from torch.ao import quantization
     from torch.ao.quantization.quantize_fx import prepare_fx
 
-    activations: dict[str, Any] = {
-        "histogram": quantization.HistogramObserver.with_args(reduce_range=False),
-        "minmax": quantization.MinMaxObserver.with_args(reduce_range=False),
-    }
-    if observer not in activations:
-        raise InputError(f"observer '{observer}' is unknown; use histogram or minmax")
+    activations = activation_observer(recipe.activations, recipe.percentile)
     weights = (
         quantization.default_per_channel_weight_observer
-        if per_channel
+        if recipe.per_channel
         else quantization.default_weight_observer
     )
     mapping = quantization.get_default_qconfig_mapping(ENGINE).set_global(
         quantization.QConfig(  # type: ignore[no-untyped-call]
-            activation=activations[observer], weight=weights
+            activation=activations, weight=weights
         )
     )
-    try:
-        prepared: fx.GraphModule = prepare_fx(
-            module, mapping, examples, backend_config=backend_config()
-        )
-        share_observers(prepared)
-    except Exception as error:  # torch raises many kinds here
-        raise ModelError(f"model {model} cannot be quantized: {reason(error)}") from error
-    return prepared
-
-
-def _calibrate(
-    prepared: fx.GraphModule, source: SourceModel, examples: tuple[torch.Tensor, ...]
-) -> None:
-    batches: list[tuple[torch.Tensor, ...]] = [examples]
-    if source.calibration and len(examples) == 1:
-        batches = [(torch.from_numpy(batch),) for batch in source.calibration]
-    for number, batch in enumerate(batches):
-        if not all(np.isfinite(tensor.numpy()).all() for tensor in batch):
-            raise InputError(f"calibration batch {number} of {source.name} has NaN or infinity")
+    with quantizing():
+        module = copy.deepcopy(source.float_module).eval()
+        module, graph, user_names = float_graph(module, source.name)
+        if recipe.keep_float:
+            keep_float(mapping, module, user_names, recipe.keep_float, source.name)
+        examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
         try:
-            prepared(*batch)
+            prepared: fx.GraphModule = prepare_fx(
+                module, mapping, examples, backend_config=backend_config()
+            )
+            share_observers(prepared)
+        except Exception as error:  # torch raises many kinds here
+            raise ModelError(f"model {source.name} cannot be quantized: {reason(error)}") from error
+    return Prepared(prepared, graph, user_names, source.name)
+
+
+def calibrate(prepared: Prepared, batches: Sequence[tuple[np.ndarray, ...]]) -> None:
+    """Show batches (one array for each input) to the observers.
+
+    Raises:
+        InputError: NaN or infinity in a batch.
+        ModelError: the module fails on a batch.
+    """
+    for number, batch in enumerate(batches):
+        if not all(array.dtype.kind != "f" or np.isfinite(array).all() for array in batch):
+            raise InputError(f"calibration batch {number} of {prepared.model} has NaN or infinity")
+        try:
+            with quantizing():
+                prepared.module(*(torch.from_numpy(array) for array in batch))
         except Exception as error:  # the user's forward runs here
             raise ModelError(
-                f"model {source.name} failed on calibration batch {number} of shape "
+                f"model {prepared.model} failed on calibration batch {number} of shape "
                 f"{tuple(batch[0].shape)}: {reason(error)}"
             ) from error
 
 
-def _convert(
-    prepared: fx.GraphModule, graph: fx.Graph, user_names: dict[str, str], model: str
-) -> FxQuantized:
+def convert(prepared: Prepared) -> FxQuantized:
+    """Both quantized forms of a calibrated network, which it replaces.
+
+    Raises ModelError where PyTorch cannot convert it.
+    """
     from torch.ao.quantization import quantize_fx as api
 
+    graph, user_names = prepared.graph, prepared.user_names
     try:
-        config = backend_config()
-        reference = api._convert_to_reference_decomposed_fx(
-            copy.deepcopy(prepared), backend_config=config
-        )
-        int8 = api.convert_fx(prepared, backend_config=config)
+        with quantizing():
+            config = backend_config()
+            reference = api._convert_to_reference_decomposed_fx(
+                copy.deepcopy(prepared.module), backend_config=config
+            )
+            int8 = api.convert_fx(prepared.module, backend_config=config)
     except Exception as error:  # torch raises many kinds here
-        raise ModelError(f"model {model} cannot be converted: {reason(error)}") from error
+        raise ModelError(f"model {prepared.model} cannot be converted: {reason(error)}") from error
     kept = [node.name for node in reference.graph.nodes]
     members = naming.fused_members(graph, user_names, kept)
     layer_names = naming.group_names(

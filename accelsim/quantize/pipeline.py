@@ -18,6 +18,8 @@ from accelsim.quantize.converters import to_relax
 from accelsim.quantize.exported_names import exported_names, keep_names
 from accelsim.quantize.fx_graph import FxQuantized, quantize_fx
 from accelsim.quantize.golden import label_layers
+from accelsim.quantize.int8_modules import is_int8
+from accelsim.quantize.int8_network import read_int8
 from accelsim.quantize.names import LayerNames
 from accelsim.quantize.recipe import Recipe
 
@@ -49,6 +51,8 @@ def quantize(
     if source.already_quantized:
         program = source.float_module
         return _assemble(source, program, exported_names(program), None)
+    if is_int8(source.float_module):
+        return _labelled(source, read_int8(source))
     recipe = Recipe(activations=observer, per_channel=per_channel)
     return quantized_model(source, quantize_fx(source, recipe))
 
@@ -59,6 +63,10 @@ def quantized_model(source: SourceModel, quantized: FxQuantized) -> QuantizedMod
     Raises ModelError where it cannot be run in int8, exported or imported.
     """
     label_layers(quantized, source.example_inputs, source.name)
+    return _labelled(source, quantized)
+
+
+def _labelled(source: SourceModel, quantized: FxQuantized) -> QuantizedModel:
     program = _export(quantized.reference, source)
     keep_names(program, quantized.names)
     return _assemble(source, program, quantized.names, quantized.int8)

@@ -181,5 +181,5 @@ def test_bad_calibration_is_one_sentence(
 
 
 def test_unknown_observer_is_refused() -> None:
-    with pytest.raises(InputError, match="use histogram or minmax"):
+    with pytest.raises(InputError, match="use one of minmax, percentile"):
         quantize(residual(), observer="median")

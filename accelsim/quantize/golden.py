@@ -6,6 +6,7 @@ qnnpack engine computes it. It must not know Relax."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ class _Recorder(fx.Interpreter):
         return self.values[n]
 
 
-def _record(module: fx.GraphModule, inputs: tuple[NDArray[Any], ...]) -> dict[fx.Node, Any]:
+def record(module: fx.GraphModule, inputs: tuple[NDArray[Any], ...]) -> dict[fx.Node, Any]:
+    """The value of every node of an int8 network, on the qnnpack engine."""
     recorder = _Recorder(module)
     with warnings.catch_warnings(), qnnpack_engine(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -59,12 +61,12 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...], model
     Raises:
         ModelError: PyTorch cannot run its own int8 graph.
     """
-    _make_clamps_contiguous(quantized.int8)
+    make_clamps_contiguous(quantized.int8)
     try:
-        values = _record(quantized.int8, inputs)
+        values = record(quantized.int8, inputs)
     except Exception as error:  # torch raises many kinds here
         raise ModelError(f"PyTorch cannot run model {model} in int8: {reason(error)}") from error
-    expected_values = _record(quantized.reference, inputs)
+    expected_values = record(quantized.reference, inputs)
     nodes = [node for node in quantized.int8.graph.nodes if _is_layer_output(node, values)]
     expected = [
         node
@@ -85,6 +87,12 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...], model
             nodes[match].meta[_KEY] = name.name
 
 
+def label_nodes(names: Mapping[fx.Node, str]) -> None:
+    """Write each layer's name into the metadata of the int8 network's node that produces it."""
+    for node, name in names.items():
+        node.meta[_KEY] = name
+
+
 def _is_layer_output(node: fx.Node, values: dict[fx.Node, Any]) -> bool:
     """Whether a node computes a quantized tensor; reordering and quantized weights do not count."""
     value = values.get(node)
@@ -103,7 +111,7 @@ def _reference_key(node: fx.Node, values: dict[fx.Node, Any]) -> _Key:
     return tuple(values[node].shape), float(np.float32(float(scale))), int(zero)
 
 
-def _make_clamps_contiguous(module: fx.GraphModule) -> None:
+def make_clamps_contiguous(module: fx.GraphModule) -> None:
     """Give every clamp a contiguous input.
 
     PyTorch's qnnpack clamp labels the result of a channels-last input as contiguous without moving
@@ -144,6 +152,6 @@ def torch_layer_outputs(
     """
     if model.torch_int8 is None:
         return {}
-    values = _record(model.torch_int8, inputs)
+    values = record(model.torch_int8, inputs)
     layers = torch_layers(model)
     return {name: values[node].int_repr().numpy() for name, node in layers.items()}

@@ -35,8 +35,8 @@ def load_script(path: Path, function: str, name: str) -> SourceModel:
     """
     if not path.is_file():
         raise ModelError(f"model file {path} does not exist")
-    with _importable(path.parent):
-        maker = _function(path, function)
+    with importable(path.parent):
+        maker = loaded_function(path, function)
         try:
             made = maker()
         except AccelsimError:
@@ -49,7 +49,7 @@ def load_script(path: Path, function: str, name: str) -> SourceModel:
 
 
 @contextmanager
-def _importable(folder: Path) -> Iterator[None]:
+def importable(folder: Path) -> Iterator[None]:
     """Let the file import its neighbours while it runs."""
     entry = str(folder.resolve())
     sys.path.insert(0, entry)
@@ -59,7 +59,8 @@ def _importable(folder: Path) -> Iterator[None]:
         sys.path.remove(entry)
 
 
-def _function(path: Path, function: str) -> Callable[[], Any]:
+def loaded_function(path: Path, function: str) -> Callable[..., Any]:
+    """A function of a file, which is executed. Raises ModelError where it cannot be had."""
     module_name = f"accelsim_model_{path.stem}"
     specification = importlib.util.spec_from_file_location(module_name, path)
     if specification is None or specification.loader is None:
@@ -74,7 +75,7 @@ def _function(path: Path, function: str) -> Callable[[], Any]:
     maker = getattr(module, function, None)
     if not callable(maker):
         raise ModelError(f"{path} has no function '{function}'")
-    found: Callable[[], Any] = maker
+    found: Callable[..., Any] = maker
     return found
 
 

@@ -23,7 +23,9 @@ RANKS = {
     "sources": 1,
     "zoo": 2,
     "importer": 3,
+    "metrics": 4,
     "quantize": 4,
+    "calibrate": 5,
     "legalize": 5,
     "partition": 6,
     "schedule": 7,
@@ -52,7 +54,7 @@ FRAMEWORKS = {
     *("ai_edge_litert", "tflite"),
 }
 MAY_IMPORT_FRAMEWORKS = {
-    *("zoo", "importer", "quantize", "legalize", "partition"),
+    *("zoo", "importer", "quantize", "calibrate", "legalize", "partition"),
     *("reference", "codegen", "ops", "peers", "extend", "verify", "cli", "vectors"),
 }
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}

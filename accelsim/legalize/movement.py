@@ -24,6 +24,7 @@ from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.layout import AXES, nhwc
 from accelsim.legalize.nearest import nearest_indices
 from accelsim.legalize.pieces import INPUT_STEP
+from accelsim.quantize.layouts import image_layout
 
 Codes = NDArray[Any]
 MOST_ELEMENTS = 1 << 25
@@ -337,11 +338,14 @@ def _pixel_shuffle(tracer: _Tracer, node: Node) -> Codes:
 
 def _resize(tracer: _Tracer, node: Node) -> Codes:
     attrs = node.value.attrs
-    if str(attrs.method) != "nearest_neighbor" or str(attrs.layout) != "NCHW":
-        raise UnmovedError(f"it resizes by the method {attrs.method}")
+    if str(attrs.method) == "linear":
+        raise UnknownMoveError("a bilinear resize makes new values")
+    layout = image_layout(node.value)
+    if str(attrs.method) != "nearest_neighbor" or layout not in ("nchw", "nhwc"):
+        raise UnmovedError(f"it resizes {layout} by the method {attrs.method}")
     values = tracer.codes(node.args[0])
     mode, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
-    for axis in (2, 3):
+    for axis in (layout.index("h"), layout.index("w")):
         indices = nearest_indices(values.shape[axis], node.shape[axis], mode, rounding)
         if isinstance(indices, str):
             raise UnmovedError(indices)

@@ -19,6 +19,7 @@ from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.integer_op import Rejection
 from accelsim.legalize.multipliers import bias_steps, product_end
 from accelsim.legalize.qnnpack import reason_accumulator_overflows
+from accelsim.quantize.layouts import image_layout
 
 _RENAMING = ("relax.reshape", "relax.expand_dims", "relax.squeeze")
 _NEAR = 2.0**-20  # relative: a bias's scale is the product of two others, rounded somewhere
@@ -56,7 +57,7 @@ class Product:
 
 
 def core_and_bias(
-    graph: Graph, node: Node, cores: Collection[str], channels_last: bool
+    graph: Graph, node: Node, cores: Collection[str]
 ) -> tuple[Node, Bias | None] | None:
     """The operator of `cores` at the end of an island, and the bias added to it; None if none."""
     if node.op in cores:
@@ -66,16 +67,16 @@ def core_and_bias(
     for value, other in (tuple(node.args), tuple(node.args)[::-1]):
         core = graph.producer(value)
         if core is not None and core.op in cores:
-            bias = _bias_of(graph, other, core.shape, channels_last)
+            axis = -1 if core.op == "relax.matmul" else image_layout(core.value).index("c")
+            bias = _bias_of(graph, other, core.shape, axis % len(core.shape))
             if bias is not None:
                 return core, bias
     return None
 
 
-def _bias_of(graph: Graph, expr: Any, shape: tuple[int, ...], channels_last: bool) -> Bias | None:
+def _bias_of(graph: Graph, expr: Any, shape: tuple[int, ...], axis: int) -> Bias | None:
     """A constant with one number a channel of a tensor of `shape`, or None."""
-    channels, trailing = shape[-1 if channels_last else 1], 0 if channels_last else len(shape) - 2
-    extents = (channels, *(1,) * trailing)
+    extents = (shape[axis], *(1,) * (len(shape) - 1 - axis))
     if tuple(expr.ty.shape) not in (extents, *((1,) * n + extents for n in range(1, len(shape)))):
         return None
     node = graph.producer(expr)

@@ -5,10 +5,11 @@ shape and an array turn into (n, h, w, c). Compiler and reference both read it, 
 tensors in that order; it is no arithmetic. It must not know the hardware.
 
 Tensors that operators join element by element share their axis. Operators then ask for one:
-convolutions, windows and resizes for axis 1, matrix products, layer normalization and softmax over
-the last axis for the last. Where nobody asks, a tensor follows the one that it is reshaped or
-transposed from; else axis 1 for four axes and the last for fewer. The first to ask wins; an
-operator whose wish is not met stays on the host.
+convolutions, windows and resizes for that of their layout, matrix products, layer normalization and
+softmax over the last axis for the last. Where nobody asks, a tensor follows the one that it is
+reshaped or transposed from; else axis 1 for four axes and the last for fewer, or always the last in
+a function that is marked as of channels that come last. The first to ask wins; an operator whose
+wish is not met stays on the host.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from accelsim.quantize.spans import span_name
 
 Shape = tuple[int, ...]
 
-_SECOND = {
+CHANNELS_LAST = "accelsim.channels_last"
+"""Attribute of a function whose images are (n, h, w, c)."""
+
+_IMAGES = {
     *("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv1d_transpose"),
     *("relax.nn.conv2d_transpose", "relax.nn.max_pool1d", "relax.nn.max_pool2d"),
     *("relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.nn.adaptive_avg_pool1d"),
@@ -50,7 +54,8 @@ def channel_axes(module: Any) -> dict[str, int]:
 
 def variable_axes(function: Any) -> dict[Any, int]:
     """Channel axis of every tensor of a Relax function, by its variable; 0 for a scalar."""
-    classes = _Classes()
+    marked = function.attrs is not None and CHANNELS_LAST in function.attrs
+    classes = _Classes(last=marked and bool(function.attrs[CHANNELS_LAST]))
     values = dict(_calls(function))
     for variable, call in values.items():
         _join(classes, variable, call)
@@ -62,6 +67,16 @@ def variable_axes(function: Any) -> dict[Any, int]:
     for variable, call in values.items():
         classes.settle(variable, _followed(classes, variable, call))
     return {variable: classes.axis(variable) for variable in (*function.params, *values)}
+
+
+def image_layout(call: Any) -> str:
+    """The axes of an image operator's activations, such as "nchw": "nc" where it states none."""
+    attrs = call.attrs if isinstance(call, relax.Call) else call
+    for name in ("data_layout", "layout"):
+        stated = getattr(attrs, name, None)
+        if stated is not None:
+            return str(stated).lower()
+    return "nc"
 
 
 def nhwc_shape(shape: Shape, axis: int) -> tuple[int, int, int, int]:
@@ -99,7 +114,8 @@ def nhwc_order(rank: int, axis: int) -> list[int]:
 class _Classes:
     """Tensors that share their channel axis, and the axis of each class once it is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: bool) -> None:
+        self._last = last
         self._parent: dict[Any, Any] = {}
         self._axis: dict[Any, int] = {}
 
@@ -129,7 +145,7 @@ class _Classes:
         """Give a class that nobody asked for an axis."""
         rank = _rank(variable)
         if rank and (axis is not None or self.root(variable) not in self._axis):
-            default = 1 if rank == 4 else rank - 1
+            default = 1 if rank == 4 and not self._last else rank - 1
             self._axis.setdefault(self.root(variable), default if axis is None else axis)
 
     def axis(self, variable: Any) -> int:
@@ -141,9 +157,9 @@ def _join(classes: _Classes, variable: Any, call: Any) -> None:
     """What one operator says of its operands and its result."""
     operator = _operator(call)
     inputs = list(_tensors(call))
-    if operator in _SECOND:
+    if operator in _IMAGES:
         for tensor in (*inputs[:1], variable):
-            classes.ask(tensor, 1)
+            classes.ask(tensor, image_layout(call).index("c"))
     elif operator in _LAST:
         for tensor in (*inputs[: 2 if operator == "relax.matmul" else 1], variable):
             classes.ask(tensor, -1)
@@ -151,7 +167,7 @@ def _join(classes: _Classes, variable: Any, call: Any) -> None:
         axis = int(call.attrs.axis) % max(_rank(variable), 1)
         if axis in (1, _rank(variable) - 1):
             classes.ask(variable, axis)
-    if operator not in _APART and operator not in _LAST and operator not in _SECOND:
+    if operator not in _APART and operator not in _LAST and operator not in _IMAGES:
         for tensor in inputs:
             classes.join(variable, tensor)
 

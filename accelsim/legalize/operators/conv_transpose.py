@@ -22,8 +22,8 @@ from accelsim.legalize.weights import (
 )
 
 _CORES = {
-    "relax.nn.conv1d_transpose": ("NCW", "IOW"),
-    "relax.nn.conv2d_transpose": ("NCHW", "IOHW"),
+    "relax.nn.conv1d_transpose": (("NCW", "IOW"),),
+    "relax.nn.conv2d_transpose": (("NCHW", "IOHW"), ("NHWC", "IOHW")),
 }
 LARGEST_KERNEL = 16
 
@@ -31,7 +31,7 @@ LARGEST_KERNEL = 16
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A conv1d_transpose or conv2d_transpose with or without bias."""
     graph = frame.graph
-    found = core_and_bias(graph, node, _CORES, channels_last=False)
+    found = core_and_bias(graph, node, _CORES)
     if found is None:
         return None
     core, bias = found
@@ -43,10 +43,10 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return Rejection("its input is not a quantized activation")
     attrs = core.value.attrs
     layouts = str(attrs.data_layout), str(attrs.kernel_layout)
-    if layouts != _CORES[core.op]:
+    if layouts not in _CORES[core.op]:
         return Rejection(f"its layout is {'/'.join(layouts)}")
-    if not leaf.layout.startswith("nc") or not frame.layout.startswith("nc"):
-        return Rejection("its tensors do not have their channels as second axis")
+    if not leaf.layout == frame.layout == layouts[0].lower():
+        return Rejection(f"its tensors do not have their channels as in {layouts[0]}")
     if max(weight.values.shape[2:]) > LARGEST_KERNEL:
         kernel = "×".join(map(str, weight.values.shape[2:]))
         return Rejection(f"its kernel of {kernel} exceeds {LARGEST_KERNEL}")

@@ -14,14 +14,17 @@ from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.weights import core_and_bias, product_of, weight_of, without_groups
 
-_CORES = {"relax.nn.conv1d": ("NCW", "OIW"), "relax.nn.conv2d": ("NCHW", "OIHW")}
+_CORES = {
+    "relax.nn.conv1d": (("NCW", "OIW"),),
+    "relax.nn.conv2d": (("NCHW", "OIHW"), ("NHWC", "OIHW")),
+}
 LARGEST_KERNEL = 16
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A conv1d or conv2d with or without bias."""
     graph = frame.graph
-    found = core_and_bias(graph, node, _CORES, channels_last=False)
+    found = core_and_bias(graph, node, _CORES)
     if found is None:
         return None
     core, bias = found
@@ -33,14 +36,14 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return Rejection("its input is not a quantized activation")
     attrs = core.value.attrs
     layouts = str(attrs.data_layout), str(attrs.kernel_layout)
-    if layouts != _CORES[core.op]:
+    if layouts not in _CORES[core.op]:
         return Rejection(f"its layout is {'/'.join(layouts)}")
-    if not leaf.layout.startswith("nc") or not frame.layout.startswith("nc"):
-        return Rejection("its tensors do not have their channels as second axis")
+    if not leaf.layout == frame.layout == layouts[0].lower():
+        return Rejection(f"its tensors do not have their channels as in {layouts[0]}")
     outputs, _, *kernel = weight.values.shape
     if max(kernel) > LARGEST_KERNEL:
         return Rejection(f"its kernel of {'×'.join(map(str, kernel))} exceeds {LARGEST_KERNEL}")
-    groups, channels = int(attrs.groups), leaf.shape[1]
+    groups, channels = int(attrs.groups), leaf.shape[leaf.layout.index("c")]
     depthwise = groups > 1 and groups == channels == outputs
     values = weight.values
     if groups > 1 and not depthwise:

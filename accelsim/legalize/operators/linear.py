@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from accelsim.artifacts import I8, Conv2d
-from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
+from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of, reveal
 from accelsim.legalize.graph import Graph, Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.layout import nhwc
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.operators.convolution import expression
 from accelsim.legalize.weights import Bias, Weight, core_and_bias, product_of, weight_of
@@ -23,7 +24,7 @@ _FLATTENING = ("relax.reshape", "relax.flatten")
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A matmul with a constant, with or without bias."""
     graph = frame.graph
-    found = core_and_bias(graph, node, ("relax.matmul",), channels_last=True)
+    found = core_and_bias(graph, node, ("relax.matmul",))
     if found is None:
         return None
     core, bias = found
@@ -45,25 +46,26 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
 
 
 def _flat(frame: Frame, core: Node, weight: Weight, bias: Bias | None) -> IntegerOp | Rejection:
-    """A layer of (n, k), perhaps flattened from (n, c, h, w)."""
+    """A layer of (n, k), perhaps flattened from (n, c, h, w) or (n, h, w, c)."""
     leaf, flattened = _flattened_leaf(frame, core.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
     if len(leaf.shape) not in (2, 4):
-        return Rejection(f"its input of shape {leaf.shape} is neither (n, k) nor (n, c, h, w)")
+        return Rejection(f"its input of shape {leaf.shape} has neither two axes nor four")
     outputs, inputs = weight.values.shape
-    channels, height, width = leaf.shape[1:] if len(leaf.shape) == 4 else (inputs, 1, 1)
+    _, height, width, channels = nhwc(leaf.shape, leaf.layout)
     if channels * height * width != inputs:
         return Rejection(f"its input of shape {leaf.shape} does not match {inputs} weights")
-    if len(leaf.shape) == 4 and leaf.layout != "nchw":
-        return Rejection("it flattens a tensor whose channels are not its second axis")
     if max(height, width) > LARGEST_KERNEL:
         return Rejection(
             f"it flattens a {height}×{width} map; up to "
             f"{LARGEST_KERNEL}×{LARGEST_KERNEL} runs on the NPU"
         )
-    # The graph flattens (c, h, w); the NPU's data lie as (h, w, c), so the weights are permuted.
-    kernels = weight.values.reshape(outputs, channels, height, width).transpose(0, 2, 3, 1)
+    if leaf.layout == "nhwc":
+        kernels = weight.values.reshape(outputs, height, width, channels)
+    else:  # The graph flattens (c, h, w); the NPU's data lie as (h, w, c).
+        kernels = weight.values.reshape(outputs, channels, height, width).transpose(0, 2, 3, 1)
+    reveal(frame, leaf.var)
     return _operator(frame, leaf, weight, kernels, bias, flattened)
 
 
@@ -149,7 +151,9 @@ def _flattened_leaf(frame: Frame, expr: Any) -> tuple[Leaf | None, tuple[str, ..
 
 def _runs_flattened(source: Leaf) -> bool:
     """Whether a linear layer can take a map without a flatten before it."""
-    return source.layout == "nchw" and max(source.shape[2:]) <= LARGEST_KERNEL
+    if len(source.shape) != 4 or not source.layout:
+        return False
+    return max(nhwc(source.shape, source.layout)[1:3]) <= LARGEST_KERNEL
 
 
 OPERATOR = Operator(

@@ -240,7 +240,7 @@ def _windows(node: Node, leaf: Leaf) -> _Windows | Rejection:
     half = len(numbers) // 2
     (top, left), (bottom, right) = _both(numbers[:half], 0), _both(numbers[half:], 0)
     _, height, width, _ = nhwc(leaf.shape, leaf.layout)
-    outputs = _both(node.shape[2:])
+    outputs = nhwc(node.shape, leaf.layout)[1:3]
     below = max(0, (outputs[0] - 1) * stride[0] + _reach(plain, 0) - height - top - bottom)
     behind = max(0, (outputs[1] - 1) * stride[1] + _reach(plain, 1) - width - left - right)
     padding = (top, left, bottom + below, right + behind)

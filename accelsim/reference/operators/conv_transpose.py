@@ -25,8 +25,8 @@ from accelsim.reference.torch_tensor import torch_target
 from accelsim.reference.weighted import biases, centred, per_channel, torch_weight, without_bias
 
 _LAYOUTS = {
-    "relax.nn.conv1d_transpose": ("NCW", "IOW"),
-    "relax.nn.conv2d_transpose": ("NCHW", "IOHW"),
+    "relax.nn.conv1d_transpose": (("NCW", "IOW"),),
+    "relax.nn.conv2d_transpose": (("NCHW", "IOHW"), ("NHWC", "IOHW")),
 }
 
 
@@ -48,6 +48,7 @@ class Spread:
     added: Pair
     dilation: Pair
     groups: int
+    last: bool  # whether channels are the last axis of activations
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Geometry:
     padding: Pair
     dilation: Pair
     groups: int
+    last: bool
 
 
 def recognise(island: Island) -> Claim | None:
@@ -70,13 +72,15 @@ def recognise(island: Island) -> Claim | None:
     attrs = node.attrs
     layouts = str(attrs.data_layout), str(attrs.kernel_layout)
     known = isinstance(source, Source) and isinstance(weight, Weight)
-    if not known or layouts != _LAYOUTS[node.operator] or weight.values.dtype != np.int8:
+    if not known or layouts not in _LAYOUTS[node.operator] or weight.values.dtype != np.int8:
         return None
     groups = int(attrs.groups)
     scale, zero_point = _channels(weight, groups)
     if scale is None or zero_point is None:
         return None
-    found = biases(bias, scale.size, len(node.shape) - 2, source.tensor.scale * scale)
+    last = layouts[0] == "NHWC"
+    trailing = 0 if last else len(node.shape) - 2
+    found = biases(bias, scale.size, trailing, source.tensor.scale * scale)
     if found is None:
         return None
     values = _output_first(weight.values, groups)
@@ -90,8 +94,10 @@ def recognise(island: Island) -> Claim | None:
         added=(0, 0),
         dilation=_pair(attrs.dilation, 1),
         groups=groups,
+        last=last,
     )
-    core = replace(core, added=_added(core, source.shape, node.shape))
+    extents = [_extents(shape, last) for shape in (source.shape, node.shape)]
+    core = replace(core, added=_added(core, *extents))
     macs = math.prod(source.shape) * math.prod(values.shape[2:]) * values.shape[0] // groups
     return Claim("conv_transpose2d", core, (source,), node.shape, island.ending.limits, macs)
 
@@ -117,9 +123,14 @@ def _output_first(values: I8, groups: int) -> I8:
     return np.ascontiguousarray(turned.reshape(groups * each, inputs // groups, *kernel))
 
 
+def _extents(shape: tuple[int, ...], last: bool) -> tuple[int, ...]:
+    """Height and width, 1 of a tensor without rows."""
+    return shape[1:3] if last else (1, *shape[2:])[-2:]
+
+
 def _added(core: Spread, source: tuple[int, ...], output: tuple[int, ...]) -> Pair:
     """Rows and columns at the end beyond those of equal padding at both ends."""
-    extents = [(1, *shape[2:])[-2:] for shape in (source, output)]
+    extents = (source, output)
     rows, columns = (
         out
         - ((size - 1) * core.stride[i] + (core.weight.shape[2 + i] - 1) * core.dilation[i] + 1)
@@ -146,7 +157,8 @@ def kernel(site: Site) -> Kernel:
         **scaling.values(),
         **ends_of(site),
     }
-    geometry = Geometry(scaling.mode, core.stride, core.padding, core.dilation, core.groups)
+    windows = (core.stride, core.padding, core.dilation)
+    geometry = Geometry(scaling.mode, *windows, core.groups, core.last)
     return Kernel(_emit, values, geometry)
 
 
@@ -158,9 +170,10 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
         inputs, each = int(weight.shape[1]), int(weight.shape[0]) // geometry.groups
         channel = te.reduce_axis((0, inputs), name="channel")
         taps = [te.reduce_axis((0, int(weight.shape[2 + i])), name=f"tap{i}") for i in (0, 1)]
-        size = (1, *(int(extent) for extent in data.shape[2:]))[-2:]
+        size = _extents(tuple(int(extent) for extent in data.shape), geometry.last)
 
-        def element(image: Any, out: Any, *place: Any) -> Any:
+        def element(image: Any, *index: Any) -> Any:
+            *place, out = index if geometry.last else (*index[1:], index[0])
             target = (0, *place)[-2:]
             reached = [
                 target[i] + geometry.padding[i] - taps[i] * geometry.dilation[i] for i in (0, 1)
@@ -177,9 +190,9 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
             ]
             at = met if len(place) == 2 else met[1:]
             source = te.floordiv(out, each) * inputs + channel
-            product = data(image, source, *at).astype("int32") * weight(out, channel, *taps).astype(
-                "int32"
-            )
+            taken = data(image, *at, source) if geometry.last else data(image, source, *at)
+            factor = weight(out, channel, *taps).astype("int32")
+            product = taken.astype("int32") * factor
             meets = tirx.if_then_else(tirx.all(*falls), product, tirx.const(0, "int32"))
             return te.sum(meets, axis=[channel, *taps])
 
@@ -197,7 +210,7 @@ def _torch_covers(site: Site) -> bool:
         return False
     limits = (max(s, d) for s, d in zip(core.stride, core.dilation, strict=True))
     fits = all(0 <= added < limit for added, limit in zip(core.added, limits, strict=True))
-    return site.rounding in ("fp32", "qnnpack") and fits
+    return site.rounding in ("fp32", "qnnpack") and fits and not core.last
 
 
 def _torch_run(site: Site, operands: list[Any]) -> Any:

@@ -26,7 +26,10 @@ from accelsim.reference.torch_tensor import torch_target
 from accelsim.reference.weighted import biases, centred, per_channel, torch_weight, without_bias
 
 op = relax.op
-_LAYOUTS = {"relax.nn.conv1d": ("NCW", "OIW"), "relax.nn.conv2d": ("NCHW", "OIHW")}
+_LAYOUTS = {
+    "relax.nn.conv1d": (("NCW", "OIW"),),
+    "relax.nn.conv2d": (("NCHW", "OIHW"), ("NHWC", "OIHW")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Affine:
     dilation: Pair = (1, 1)
     groups: int = 1
     integer_bias: I32 | None = None  # where the model has the bias in int32 steps
+    layout: str = "NCHW"  # of a conv2d's activations
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Geometry:
     padding: Padding
     dilation: Pair
     groups: int
+    layout: str
 
 
 def recognise(island: Island) -> Claim | None:
@@ -77,7 +82,7 @@ def recognise(island: Island) -> Claim | None:
     if core is None:
         return None
     channels, steps = core.weight.shape[0], source.tensor.scale * core.weight_scale
-    found = biases(bias, channels, core.weight.ndim - 2, steps)
+    found = biases(bias, channels, 0 if core.layout == "NHWC" else core.weight.ndim - 2, steps)
     if found is None:
         return None
     core = replace(core, bias=found[0], integer_bias=found[1])
@@ -94,7 +99,7 @@ def _name(core: Affine) -> str:
 
 def _convolution(node: Node, weight: Weight) -> Affine | None:
     attrs = node.attrs
-    if (str(attrs.data_layout), str(attrs.kernel_layout)) != _LAYOUTS[node.operator]:
+    if (str(attrs.data_layout), str(attrs.kernel_layout)) not in _LAYOUTS[node.operator]:
         return None
     stride, dilation = ([int(one) for one in v] for v in (attrs.strides, attrs.dilation))
     padding = [int(value) for value in attrs.padding]
@@ -109,6 +114,7 @@ def _convolution(node: Node, weight: Weight) -> Affine | None:
         padding=(top, left, bottom, right),
         dilation=(dilation[0], dilation[1]),
         groups=groups,
+        layout="NHWC" if str(attrs.data_layout) == "NHWC" else "NCHW",
     )
 
 
@@ -143,7 +149,8 @@ def kernel(site: Site) -> Kernel:
         **scaling.values(),
         **ends_of(site),
     }
-    geometry = Geometry(scaling.mode, core.stride, core.padding, core.dilation, core.groups)
+    windows = (core.stride, core.padding, core.dilation)
+    geometry = Geometry(scaling.mode, *windows, core.groups, core.layout)
     emissions = {2: _emit_linear, 3: _emit_conv1d, 4: _emit_conv2d}
     return Kernel(emissions[core.weight.ndim], values, geometry)
 
@@ -175,6 +182,9 @@ def _emit_conv2d(emit: Emitter, x: list[Any], p: Values) -> Any:
             padding=list(geometry.padding),
             dilation=list(geometry.dilation),
             groups=geometry.groups,
+            data_layout=geometry.layout,
+            kernel_layout="OIHW",
+            out_layout=geometry.layout,
             out_dtype="int32",
         )
     )
@@ -189,9 +199,10 @@ def _emit_linear(emit: Emitter, x: list[Any], p: Values) -> Any:
 
 
 def _torch_covers(site: Site) -> bool:
-    """PyTorch pads alike on both sides."""
+    """PyTorch pads alike on both sides, and has its channels second."""
     top, left, bottom, right = site.layer.core.padding
-    return site.rounding in ("fp32", "qnnpack") and (top, left) == (bottom, right)
+    even = (top, left) == (bottom, right) and site.layer.core.layout == "NCHW"
+    return site.rounding in ("fp32", "qnnpack") and even
 
 
 def _torch_run(site: Site, operands: list[Any]) -> Any:

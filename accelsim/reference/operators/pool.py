@@ -120,7 +120,7 @@ def _windows(node: Node, tensor: QuantizedTensor) -> Pool | None:
     before, after = (
         _pair(half, 0) for half in (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
     )
-    outputs, sizes = _pair(node.shape[2:], 1), tensor.layout[1:3]
+    outputs, sizes = nhwc_shape(node.shape, tensor.axis)[1:3], tensor.layout[1:3]
     below, behind = (
         max(0, (outputs[i] - 1) * stride[i] + reach[i] - sizes[i] - before[i] - after[i])
         for i in (0, 1)

@@ -27,6 +27,7 @@ from accelsim.reference.site import Site, same_levels
 
 op = relax.op
 _ONE = np.float32(1)
+_IMAGES = ("NCHW", "NHWC")
 _NAMES = {
     "relax.permute_dims": "transpose",
     "relax.strided_slice": "slice",
@@ -71,7 +72,7 @@ def _moves(value: Any) -> bool:
         split = value.operands[0]
         return isinstance(split, Node) and split.operator == "relax.split" and _moves(split)
     nearest = value.operator != "relax.image.resize2d" or (
-        str(value.attrs.method) == "nearest_neighbor" and str(value.attrs.layout) == "NCHW"
+        str(value.attrs.method) == "nearest_neighbor" and str(value.attrs.layout) in _IMAGES
     )
     known = value.operator in _EMIT and nearest
     return known and all(_moves(one) for one in value.operands)
@@ -228,10 +229,11 @@ def _permuted(data: Any, node: Node) -> Any:
 
 def _resized(data: Any, node: Node) -> Any:
     attrs = node.attrs
+    layout = str(attrs.layout)
     return op.image.resize2d(
         data,
-        tuple(node.shape[2:]),
-        layout="NCHW",
+        (node.shape[layout.index("H")], node.shape[layout.index("W")]),
+        layout=layout,
         method="nearest_neighbor",
         coordinate_transformation_mode=str(attrs.coordinate_transformation_mode),
         rounding_method=str(attrs.rounding_method),

@@ -1,0 +1,92 @@
+"""Functions of single elements, and SOFTMAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tvm import relax
+
+from accelsim.importer.tflite.model import TfliteOperator
+from accelsim.quantize.tflite.graph import Graph, Value, constant
+
+op = relax.op
+
+
+def function(graph: Graph, operator: TfliteOperator, function: Callable[..., Any]) -> Value:
+    """One Relax operator."""
+    return graph.emit(function(graph.real(operator)))
+
+
+def softmax(graph: Graph, operator: TfliteOperator) -> Value:
+    """Over the last axis; a beta that is not 1 multiplies the operand."""
+    value, beta = graph.real(operator), float(str(operator.options["beta"]))
+    if beta != 1.0:
+        value = graph.emit(op.multiply(value, constant(beta, "float32")))
+    return graph.emit(op.nn.softmax(value, axis=-1))
+
+
+def leaky_relu(graph: Graph, operator: TfliteOperator) -> Value:
+    """Below zero times alpha."""
+    alpha = float(str(operator.options["alpha"]))
+    return graph.emit(op.nn.leakyrelu(graph.real(operator), alpha=alpha))
+
+
+def gelu(graph: Graph, operator: TfliteOperator) -> Value:
+    """x · Φ(x), or its form with tanh."""
+    call = op.nn.gelu_tanh if operator.options["approximate"] else op.nn.gelu
+    return graph.emit(call(graph.real(operator)))
+
+
+def hard_swish(graph: Graph, operator: TfliteOperator) -> Value:
+    """x · (relu6(x + 3) / 6)."""
+    value = graph.real(operator)
+    raised = graph.emit(op.add(value, constant(3.0, "float32")))
+    gate = graph.emit(op.clip(raised, 0, 6))
+    share = graph.emit(op.divide(gate, constant(6.0, "float32")))
+    return graph.emit(op.multiply(value, share))
+
+
+def elu(graph: Graph, operator: TfliteOperator) -> Value:
+    """relu(x) - relu(1 - exp(x))."""
+    value = graph.real(operator)
+    power = graph.emit(op.exp(value))
+    below = graph.emit(op.subtract(constant(1.0, "float32"), power))
+    fallen = graph.emit(op.nn.relu(below))
+    negative = graph.emit(op.multiply(constant(-1.0, "float32"), fallen))
+    return graph.emit(op.add(negative, graph.emit(op.nn.relu(value))))
+
+
+def prelu(graph: Graph, operator: TfliteOperator) -> Value:
+    """relu(x) + alpha · min(x, 0), alpha constant."""
+    value, alpha = graph.real(operator, 0), graph.real(operator, 1)
+    over = graph.emit(op.nn.relu(value))
+    under = graph.emit(op.minimum(value, constant(0.0, "float32")))
+    return graph.emit(op.add(over, graph.emit(op.multiply(under, alpha))))
+
+
+def clipped(graph: Graph, operator: TfliteOperator, low: float, high: float) -> Value:
+    """Between two limits."""
+    return graph.emit(op.clip(graph.real(operator), low, high))
+
+
+CONVERTERS = {
+    "ABS": partial(function, function=op.abs),
+    "ELU": elu,
+    "EXP": partial(function, function=op.exp),
+    "GELU": gelu,
+    "HARD_SWISH": hard_swish,
+    "LEAKY_RELU": leaky_relu,
+    "LOG": partial(function, function=op.log),
+    "LOGISTIC": partial(function, function=op.sigmoid),
+    "PRELU": prelu,
+    "RELU": partial(function, function=op.nn.relu),
+    "RELU6": partial(clipped, low=0.0, high=6.0),
+    "RELU_0_TO_1": partial(clipped, low=0.0, high=1.0),
+    "RELU_N1_TO_1": partial(clipped, low=-1.0, high=1.0),
+    "RSQRT": partial(function, function=op.rsqrt),
+    "SOFTMAX": softmax,
+    "SQRT": partial(function, function=op.sqrt),
+    "TANH": partial(function, function=op.tanh),
+}

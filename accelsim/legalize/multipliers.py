@@ -125,9 +125,10 @@ def _floats(multiplier: F32, end: Requantize) -> Requantize | str:
 
 
 def _fixed(real: NDArray[np.float64], end: Requantize, mode: str) -> Requantize | str:
+    """Multipliers in fixed point. TFLite takes 0 for one below 2^-32, as of a dead channel."""
     pairs = [fixed_point(float(one)) for one in real]
-    if not all(mantissa for mantissa, _ in pairs):
-        return "a multiplier is outside 2^-32 to 2^31"
+    if any(mantissa == 0 and one >= 1 for (mantissa, _), one in zip(pairs, real, strict=True)):
+        return "a multiplier exceeds 2^31"
     return _words([mantissa for mantissa, _ in pairs], [shift for _, shift in pairs], end, mode)
 
 

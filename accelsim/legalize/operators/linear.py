@@ -15,7 +15,7 @@ from accelsim.legalize.operators import Operator
 from accelsim.legalize.operators.convolution import expression
 from accelsim.legalize.weights import Bias, Weight, core_and_bias, product_of, weight_of
 
-LARGEST_KERNEL = 16
+LARGEST_MAP = 64
 """A linear layer over an (h, w) map runs as one "valid" convolution up to this h and w."""
 
 _FLATTENING = ("relax.reshape", "relax.flatten")
@@ -56,10 +56,10 @@ def _flat(frame: Frame, core: Node, weight: Weight, bias: Bias | None) -> Intege
     _, height, width, channels = nhwc(leaf.shape, leaf.layout)
     if channels * height * width != inputs:
         return Rejection(f"its input of shape {leaf.shape} does not match {inputs} weights")
-    if max(height, width) > LARGEST_KERNEL:
+    if max(height, width) > LARGEST_MAP:
         return Rejection(
             f"it flattens a {height}×{width} map; up to "
-            f"{LARGEST_KERNEL}×{LARGEST_KERNEL} runs on the NPU"
+            f"{LARGEST_MAP}×{LARGEST_MAP} runs on the NPU"
         )
     if leaf.layout == "nhwc":
         kernels = weight.values.reshape(outputs, height, width, channels)
@@ -153,7 +153,7 @@ def _runs_flattened(source: Leaf) -> bool:
     """Whether a linear layer can take a map without a flatten before it."""
     if len(source.shape) != 4 or not source.layout:
         return False
-    return max(nhwc(source.shape, source.layout)[1:3]) <= LARGEST_KERNEL
+    return max(nhwc(source.shape, source.layout)[1:3]) <= LARGEST_MAP
 
 
 OPERATOR = Operator(

@@ -18,6 +18,7 @@ from accelsim.artifacts import QuantizedModel
 from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.fx_graph import FxQuantized, qnnpack_engine
+from accelsim.quantize.limits import limit_nodes, reference_limits
 from accelsim.quantize.names import is_activation_quantize, operator_name
 
 __all__ = ["label_layers", "qnnpack_engine", "torch_layer_outputs", "torch_layers"]
@@ -75,6 +76,7 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...], model
     ]
     keys = [_key(values[node]) for node in nodes]
     expected_keys = [_reference_key(node, expected_values) for node in expected]
+    limits: dict[fx.Node, tuple[int, int]] = {}
     for position, name in enumerate(quantized.names.quantized):
         key = expected_keys[position]
         if len(keys) == len(expected_keys):
@@ -85,6 +87,8 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...], model
             continue
         if keys[match] == key:
             nodes[match].meta[_KEY] = name.name
+            limits[nodes[match]] = reference_limits(expected[position])
+    limit_nodes(quantized.int8, limits)
 
 
 def label_nodes(names: Mapping[fx.Node, str]) -> None:

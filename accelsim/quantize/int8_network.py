@@ -23,20 +23,22 @@ from accelsim.quantize.int8_reference import int8_reference
 from accelsim.quantize.names import group_names
 
 
-def read_int8(source: SourceModel) -> FxQuantized:
+def read_int8(source: SourceModel, unseen: frozenset[str] = frozenset()) -> FxQuantized:
     """Read scales, zero points and weights out of an int8 module.
 
     Args:
         source: `float_module` converted by convert_fx or torch.ao.quantization.convert, for any
             engine.
+        unseen: the user's names of layers whose observers never saw data.
 
     Raises:
-        ModelError: a module that cannot be traced, does not run on the qnnpack engine, quantizes
-            nothing, or holds an operator without float form.
+        ModelError: a layer of `unseen` that is used, a module that cannot be traced, does not run
+            on the qnnpack engine, quantizes nothing, or holds an operator without float form.
     """
     with warnings.catch_warnings(), qnnpack_engine(), torch.no_grad():
         warnings.simplefilter("ignore")
         traced, names = trace_int8(source.float_module, source.name)
+        _refuse_unseen(names, unseen, source.name)
         make_clamps_contiguous(traced)
         values = _values(traced, source)
         reference = int8_reference(traced, names, values, source.name)
@@ -52,6 +54,15 @@ def read_int8(source: SourceModel) -> FxQuantized:
     pairs = zip(reference.quantized.values(), layers.quantized, strict=True)
     label_nodes({node: layer.name for node, layer in pairs})
     return FxQuantized(reference.module, traced, layers)
+
+
+def _refuse_unseen(names: dict[str, list[str]], unseen: frozenset[str], model: str) -> None:
+    for own, *_ in names.values():
+        if own in unseen:
+            raise ModelError(
+                f"the observer of layer '{own}' of {model} never saw data; run the prepared model "
+                "on calibration batches before it is converted"
+            )
 
 
 def _values(traced: fx.GraphModule, source: SourceModel) -> dict[fx.Node, Any]:

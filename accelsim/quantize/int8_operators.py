@@ -37,7 +37,7 @@ class Emit:
     constant: Callable[[Any], fx.Node]
     module: Callable[[fx.Node], fx.Node]  # call the int8 graph's own module in float
 
-    def call(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> fx.Node:
+    def call(self, function: Any, *arguments: Any, **keywords: Any) -> fx.Node:
         """Call a function on nodes of the new graph."""
         return self.graph.call_function(function, arguments, keywords)
 
@@ -124,6 +124,7 @@ def float_function(
         )
     kind = operator_name(target)
     plain = kind.removesuffix("_relu")
+    made: fx.Node | None
     if weights is not None:
         made = _weighted_function(emit, node, weights, packed, plain)
     else:

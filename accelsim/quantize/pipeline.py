@@ -13,6 +13,7 @@ import torch
 from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
+from accelsim.quantize.calibrated import has_observers
 from accelsim.quantize.canonical import canonical
 from accelsim.quantize.converters import to_relax
 from accelsim.quantize.exported_names import exported_names, keep_names
@@ -21,6 +22,13 @@ from accelsim.quantize.golden import label_layers
 from accelsim.quantize.int8_modules import is_int8
 from accelsim.quantize.int8_network import read_int8
 from accelsim.quantize.names import LayerNames
+from accelsim.quantize.prepared import (
+    convert_prepared_eager,
+    convert_prepared_fx,
+    is_prepared_fx,
+)
+from accelsim.quantize.program_checks import check_program
+from accelsim.quantize.pt2e import export_pt2e, is_pt2e
 from accelsim.quantize.recipe import Recipe
 
 
@@ -51,6 +59,13 @@ def quantize(
     if source.already_quantized:
         program = source.float_module
         return _assemble(source, program, exported_names(program), None)
+    if is_pt2e(source.float_module):
+        program = export_pt2e(source)
+        return _assemble(source, program, exported_names(program), None)
+    if is_prepared_fx(source.float_module):
+        return quantized_model(source, convert_prepared_fx(source))
+    if has_observers(source.float_module):
+        return _labelled(source, convert_prepared_eager(source))
     if is_int8(source.float_module):
         return _labelled(source, read_int8(source))
     recipe = Recipe(activations=observer, per_channel=per_channel)
@@ -85,6 +100,7 @@ def _export(module: torch.nn.Module, source: SourceModel) -> torch.export.Export
 def _assemble(
     source: SourceModel, program: Any, names: LayerNames, int8: Any | None
 ) -> QuantizedModel:
+    check_program(program, names, source.name)
     module = canonical(to_relax(program, source.name), names, source.name)
     layers = [layer.name for layer in names.quantized if layer.members]
     if names.tail is not None:

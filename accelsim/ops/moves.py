@@ -63,7 +63,7 @@ def moved_case(
     return Case(operator, spec, sources, scale, output_zero(rng, spec, 1))
 
 
-def _quantized(torch_of: Movement) -> Movement:
+def quantized_of(torch_of: Movement) -> Movement:
     """PyTorch moves quantized tensors; where scales change, the exported graph's quantize."""
 
     def run(case: Case, sources: list[Any]) -> Any:
@@ -154,7 +154,7 @@ def move(
         make,
         relax=relax_of,
         torch=torch_of,
-        quantized=_quantized(torch_of),
+        quantized=quantized_of(torch_of),
         spec=spec,
         legal=legal or legal_of(torch_of, make),
     )

@@ -54,8 +54,8 @@ class Operator:
     * `torch(case, sources)` is PyTorch's float32 kernel, `error(case, sources, result)` the bound
       of |TVM - PyTorch| by element (None: they are equal).
     * `quantized(case, sources)` is PyTorch's quantized kernel on qnnpack. Where there is none
-      (None), the reference is compared with the quantized result of `torch`: it may differ by at
-      most `steps`, and `cause(case, reference, torch)` must explain every difference.
+      (None), the reference is compared with the quantized result of `torch`. Either may differ by
+      at most `steps`, and `cause(case, reference, torch)` must explain every difference.
     * `product(build, case, a, b)` is the bilinear operator on int32 values, for products.
     * `legalized(batch, case)` takes the place of that stage where the output is not what counts.
     * `legal` says whether a spec is one that the operator has: shrinking keeps to those.

@@ -140,8 +140,19 @@ def _against_kernel(batch: Batch, case: Case) -> Outcome:
     outcome = compared(case, Stage.TORCH, expected, actual)
     if outcome.mismatches and expected.shape == actual.shape:
         cause = torch_cause(batch.torch_reference, case.name, inputs, expected)
+        cause = cause or _own_cause(batch, case, actual)
         return _attributed(outcome, cause) if cause else outcome
     return _of_rounding(batch, case, outcome, actual)
+
+
+def _own_cause(batch: Batch, case: Case, right: NDArray[Any]) -> str | None:
+    """The operator's own cause of differences from PyTorch's kernel, within its steps."""
+    operator, expected = operator_of(case.operator), integer_output(case)
+    golden = batch.stored(case.name, right)
+    distance = np.abs(golden.astype(np.int64) - expected.astype(np.int64))
+    if operator.cause is None or distance.max() > operator.steps:
+        return None
+    return operator.cause(case, golden, expected)
 
 
 def _of_rounding(batch: Batch, case: Case, outcome: Outcome, right: NDArray[Any]) -> Outcome:

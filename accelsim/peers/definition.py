@@ -25,6 +25,7 @@ from accelsim.artifacts import (
     PRelu,
     Region,
     Requantize,
+    Resize2d,
     Softmax,
     Transpose,
 )
@@ -73,6 +74,8 @@ def compute(op: LayerOp, inputs: Sequence[I8], shape: Shape) -> I8:
             return normalization.softmax(x, op.table)
         case Assemble():
             return _assemble(inputs, op, shape)
+        case Resize2d():
+            return _resize(x, op)
         case Transpose():
             return np.ascontiguousarray(x.transpose(op.axes))
         case _:
@@ -200,3 +203,16 @@ def _assemble(inputs: Sequence[I8], op: Assemble, shape: Shape) -> I8:
             part = piece.table[part.astype(np.int64) + 128]
         result[np.ix_(*piece.place)] = part
     return result
+
+
+def _resize(x: I8, op: Resize2d) -> I8:
+    """Rows are mixed first, then columns, in whole numbers."""
+    total = x.astype(np.int64) - op.input_zero_point
+    for axis, line in ((1, op.rows), (2, op.columns)):
+        shape = [-1 if k == axis else 1 for k in range(4)]
+        behind = np.minimum(line.first + 1, total.shape[axis] - 1)
+        total = sum(
+            total.take(places, axis) * line.weight[:, tap].reshape(shape)
+            for tap, places in enumerate((line.first, behind))
+        )
+    return requantize(total, op.requantize)

@@ -15,6 +15,7 @@ from tvm import relax
 
 from accelsim.artifacts import I8, Add, Assemble, Binary, Layer, LayerOp, Lookup, Region, Tensor
 from accelsim.peers import qdq
+from accelsim.peers.bilinear import onnxruntime_mixed, upscale
 from accelsim.peers.case import Trial, binary, chain, shape4
 from accelsim.peers.draws import Generator, Maker
 from accelsim.peers.onnx_model import Array, Step, nhwc, stored
@@ -27,6 +28,9 @@ MUL_CAUSE = (
 ADD_CAUSE = (
     "QLinearAdd takes the zero points out of its products and adds them in float32 before it "
     "rounds half to even, the NPU after it"
+)
+RESIZE_CAUSE = (
+    "Resize mixes dequantized pixels in float32, whose error decides ties that it does not hold"
 )
 
 
@@ -109,6 +113,30 @@ def pointwise(rng: Generator, operator: str) -> Trial:
     return Trial(region, inputs, {"y0": stored(y)}, compiled=form)
 
 
+def resize(rng: Generator) -> Trial:
+    """Resize between DequantizeLinear and QuantizeLinear, which no optimisation changes."""
+    draw = Draw(rng)
+    drawn = upscale(rng, ("half_pixel", "align_corners", "asymmetric"))
+    n, h, w, c = drawn.shape
+    x, power = draw.activation("x", n, c, h, w), not rng.integers(3)
+    sx, zx, zy = draw.scale("x", 0.125 if power else None), *map(draw.zero, "xy")
+    sy = draw.scale("y", float(sx) if rng.integers(2) else float(sx * F32(rng.uniform(0.6, 2))))
+    draw.constants["sizes"] = np.array([n, c, *drawn.target], np.int64)
+    modes = {"mode": "linear", "coordinate_transformation_mode": drawn.mode}
+    y = draw.run(
+        Step("DequantizeLinear", ["x", "sx", "zx"], "real"),
+        Step("Resize", ["real", "", "", "sizes"], "resized", attributes=modes),
+        Step("QuantizeLinear", ["resized", "sy", "zy"]),
+    )
+    op = drawn.layer(zx, fp32(sx / (sy * F32(drawn.total)), zy))
+    region, inputs = chain("onnxruntime", stored(nhwc(x)), (op, drawn.output))
+    before, after = numbers(draw, ("zx", "zy"))
+    reals = onnxruntime_mixed((nhwc(x).astype(F32) - before) * sx, drawn)
+    known = rounded(draw, np.rint(reals / sy) + after)
+    form = draw.compiled("x", y, drawn.body)
+    return Trial(region, inputs, {"y0": stored(nhwc(y))}, {"y0": known}, RESIZE_CAUSE, form)
+
+
 def concat(rng: Generator) -> Trial:
     """QLinearConcat: each input changes scale by a table, and all are put side by side."""
     draw = Draw(rng)
@@ -153,4 +181,5 @@ POINTWISE: dict[str, Maker] = {
     "QLinearSigmoid": partial(pointwise, operator="Sigmoid"),
     "QLinearLeakyRelu": partial(pointwise, operator="LeakyRelu"),
     "QLinearConcat": concat,
+    "Resize": resize,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from accelsim.artifacts import (
     Shape4,
 )
 from accelsim.peers import qdq
+from accelsim.peers.bilinear import pytorch_mixed, upscale
 from accelsim.peers.case import Compiled, PeerCase, Trial, binary, chain, shape4
 from accelsim.peers.draws import Generator, Maker, random_cases
 from accelsim.peers.shapes import convolution
@@ -277,6 +278,26 @@ def global_average(rng: Generator) -> Trial:
     return trial(x, lambda: functional.adaptive_avg_pool2d(quint8(x, sx, zx), 1), op, graph)
 
 
+def upsample_bilinear(rng: Generator) -> Trial:
+    """Pixel centres or aligned corners; stored integers are mixed, whatever the zero point."""
+    drawn = upscale(rng, ("half_pixel", "align_corners"))
+    x = rng.integers(-128, 128, drawn.shape).astype(np.int8)
+    sx, zx = scale(rng), zero(rng)
+    op = drawn.layer(0, fp32(sx / (sx * np.float32(drawn.total)), 0))
+    resize = partial(
+        functional.interpolate,
+        size=drawn.target,
+        mode="bilinear",
+        align_corners=drawn.mode == "align_corners",
+    )
+    graph = Graph(((sx, zx),), (sx, zx), drawn.body)
+    found = trial(x, lambda: resize(quint8(x, sx, zx)), op, graph)
+    stored_zero = np.float32(zx + ZERO)
+    mixed = pytorch_mixed(x.astype(np.int16) + ZERO, drawn) - stored_zero
+    known = (np.rint(mixed + stored_zero) - ZERO).astype(np.int8)
+    return replace(found, alternative={"y0": known}, cause=RESIZE_CAUSE)
+
+
 def table(
     rng: Generator,
     kernel: Callable[[Any, float, int], Any],
@@ -324,6 +345,7 @@ def elu_graph(build: Any, values: list[Any]) -> Any:
     return emit(relax.op.add(turned, emit(relax.op.nn.relu(x))))
 
 
+RESIZE_CAUSE = "PyTorch mixes pixels in float32, whose error decides ties that it does not hold"
 quantized = torch.ops.quantized
 MAKERS: dict[str, Maker] = {
     "conv2d": conv2d,
@@ -335,6 +357,7 @@ MAKERS: dict[str, Maker] = {
     "avg_pool2d": partial(pool2d, kind="average"),
     "max_pool2d": partial(pool2d, kind="max"),
     "adaptive_avg_pool2d": global_average,
+    "upsample_bilinear2d": upsample_bilinear,
     "sigmoid": partial(
         table,
         kernel=lambda x, s, z: torch.sigmoid(x),

@@ -21,11 +21,15 @@ from accelsim.schedule.view import Box, Span, View, dense, load_box, spans, stor
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One accumulation pass: a piece of the kernel and of the input blocks."""
+    """One accumulation pass: a piece of the kernel and of the input blocks.
+
+    `summand` says with which of several weights, whose products are summed.
+    """
 
     kernel_rows: Span
     kernel_cols: Span
     in_blocks: Span
+    summand: int = 0
 
 
 class Weights(Protocol):
@@ -52,6 +56,7 @@ class MatrixJob:
     input_zero_point: int
     weight_zero_point: int = 0
     part: Hashable = 0  # tells jobs of one layer apart that have other weights
+    summands: int = 1  # weights whose products are summed, a pass each
 
 
 def emit(job: MatrixJob, tile: int = 0) -> int:
@@ -95,10 +100,11 @@ def _passes(job: MatrixJob, group: Span) -> list[Pass]:
     kernel_h, kernel_w = job.tiling.kernel
     blocks = [group] if job.shape.depthwise else spans(job.shape.in_blocks, job.tiling.in_blocks)
     return [
-        Pass(rows, cols, b)
+        Pass(rows, cols, b, summand)
         for rows in spans(job.shape.kernel[0], kernel_h)
         for cols in spans(job.shape.kernel[1], kernel_w)
         for b in blocks
+        for summand in range(job.summands)
     ]
 
 

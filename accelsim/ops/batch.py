@@ -6,16 +6,13 @@ Everything is compiled at its first use.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tvm
 from numpy.typing import NDArray
-from tvm import relax
 
 from accelsim.artifacts import I8, Program, QuantizedModel
 from accelsim.codegen.placement import place
@@ -27,9 +24,10 @@ from accelsim.ops.modules import float_module, operands, product_module, qdq_mod
 from accelsim.quantize import layer_members
 from accelsim.reference import Reference, build
 from accelsim.reference.boundary import from_nhwc, to_nhwc
+from accelsim.reference.executable import machine_of
 from accelsim.spec.config import Config
 
-UNOPTIMIZED = {"kind": "llvm", "opt-level": 0}  # small cases: compiling costs, running does not
+UNOPTIMIZED = 0  # small cases: compiling costs, running does not
 TORCH_ROUNDING = "qnnpack"  # the one that PyTorch's kernels can equal
 
 
@@ -65,14 +63,14 @@ class Batch:
     @cached_property
     def reference(self) -> Reference:
         """The integer reference on TVM's CPU code."""
-        return build(self.quantized, optimization=0)
+        return build(self.quantized, optimization=UNOPTIMIZED)
 
     @cached_property
     def torch_reference(self) -> Reference:
         """The reference with the rounding of PyTorch's quantized kernels."""
         if self.rounding == TORCH_ROUNDING:
             return self.reference
-        return build(self.quantized, rounding=TORCH_ROUNDING, optimization=0)
+        return build(self.quantized, rounding=TORCH_ROUNDING, optimization=UNOPTIMIZED)
 
     def inputs(self, case: Case) -> tuple[I8, ...]:
         """A case's inputs as int8 (n, h, w, c)."""
@@ -164,11 +162,6 @@ class Batch:
 
 def _run(module: Any, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """Results of a module's `main` on TVM's CPU code."""
-    executable = relax.build(module, tvm.target.Target(UNOPTIMIZED))
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "cases.so"
-        executable.export_library(str(library))  # far faster than TVM's just-in-time linker
-        loaded = tvm.runtime.load_module(str(library))
-    machine = relax.VirtualMachine(loaded, tvm.cpu())
+    machine = machine_of(module, UNOPTIMIZED)
     results = machine["main"](*[tvm.runtime.tensor(np.ascontiguousarray(v)) for v in inputs])
     return [np.asarray(value.numpy()) for value in results]

@@ -17,8 +17,6 @@ import numpy as np
 import tvm
 from tvm import ir, relax
 
-TARGET = "llvm"
-
 
 def cut(function: Any, results: Sequence[Any], stops: Collection[Any]) -> tuple[Any, list[Any]]:
     """A module whose `main` computes `results` from the variables of `stops` that they need.
@@ -44,11 +42,6 @@ def cut(function: Any, results: Sequence[Any], stops: Collection[Any]) -> tuple[
     main = relax.Function(parameters, relax.SeqExpr([block], returned), ret_ty=result.ty)
     module = tvm.IRModule({"main": main.with_attr("global_symbol", "main")})
     return relax.transform.Normalize()(module), free
-
-
-def machine_of(module: Any) -> Any:
-    """A module of `cut`, compiled."""
-    return relax.VirtualMachine(tvm.compile(module, tvm.target.Target(TARGET)), tvm.cpu())
 
 
 def run(machine: Any, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -25,6 +25,7 @@ from accelsim.reference.boundary import (
     quantize_floats,
     quantize_inputs,
 )
+from accelsim.reference.executable import machine_of
 from accelsim.reference.flow import shape_of
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import read_network
@@ -194,13 +195,12 @@ def build_network(network: Network, rounding: str = "fp32", optimization: int = 
         calls[layer.name] = (symbols[key], constants)
     machine = None
     if symbols:
-        target = tvm.target.Target({"kind": "llvm", "opt-level": optimization})
-        machine = relax.VirtualMachine(tvm.compile(builder.get(), target), tvm.cpu())
+        machine = machine_of(builder.get(), optimization)
     hosts = {
-        layer.name: float_code.machine_of(layer.core.module)
+        layer.name: machine_of(layer.core.module)
         for layer in network.layers
         if isinstance(layer.core, Host)
     }
-    prepared = {one.tensor: float_code.machine_of(one.module) for one in network.prepared}
-    tail = None if network.tail is None else float_code.machine_of(network.tail.module)
+    prepared = {one.tensor: machine_of(one.module) for one in network.prepared}
+    tail = None if network.tail is None else machine_of(network.tail.module)
     return Reference(network, machine, calls, hosts, prepared, tail)

@@ -17,6 +17,7 @@ from tvm import relax
 from accelsim.artifacts import QuantizedModel
 from accelsim.errors import InputError
 from accelsim.reference.boundary import on_levels, to_nhwc
+from accelsim.reference.executable import machine_of
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import walk
 from accelsim.reference.network import Network
@@ -63,8 +64,7 @@ def build_tvm(quantized: QuantizedModel, network: Network) -> TvmGolden:
         ]
     )
     module = passes(_with_all_outputs(quantized.qdq, network))
-    executable = tvm.compile(module, tvm.target.Target("llvm"))
-    return TvmGolden(quantized, network, relax.VirtualMachine(executable, tvm.cpu()))
+    return TvmGolden(quantized, network, machine_of(module))
 
 
 def _with_all_outputs(module: Any, network: Network) -> Any:

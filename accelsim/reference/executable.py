@@ -1,0 +1,38 @@
+"""Relax modules as code of this machine's CPU.
+
+What comes in: a module, and how much the compiler should do for its speed. What goes out: a virtual
+machine. It must not know what the module computes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import relax
+
+FASTEST = 3
+# Passes that make code faster and change no result. On a long nest of selections (the exact
+# roundings of a multiplier) they take a hundred times as long as all else.
+SIMPLIFICATIONS = (
+    *("s_tir.StmtSimplify", "tirx.StmtSimplify"),
+    *("s_tir.HoistIfThenElse", "tirx.RemoveNoOp"),
+)
+
+
+def machine_of(module: Any, optimization: int = FASTEST) -> Any:
+    """A virtual machine that runs the functions of a Relax module.
+
+    `optimization` is LLVM's level. With 0, code is made as fast as can be and runs slower.
+    """
+    target = tvm.target.Target({"kind": "llvm", "opt-level": optimization})
+    left_out = [] if optimization else list(SIMPLIFICATIONS)
+    with tvm.transform.PassContext(disabled_pass=left_out):
+        executable = tvm.compile(module, target)
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "code.so"
+        executable.export_library(str(library))  # far faster than TVM's just-in-time linker
+        loaded = tvm.runtime.load_module(str(library))
+    return relax.VirtualMachine(loaded, tvm.cpu())

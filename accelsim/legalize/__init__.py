@@ -79,7 +79,7 @@ def legalize_module(
     module = run_passes(module)
     graph = read_graph(module["main"])
     islands = find_islands(graph, refused or {}, rounding)
-    written, remaining = write_module(module, graph, islands)
+    written, remaining = write_module(module, graph, islands, rounding)
     layers = {op.name: op.layers for op in islands.operators.values()}
     if len(layers) != len(islands.operators):
         names = [op.name for op in islands.operators.values()]

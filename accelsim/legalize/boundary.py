@@ -24,12 +24,17 @@ def shift_to_uint8(x: Any) -> Any:
     )
 
 
-def quantized(x: Any, inverse_scale: Any, zero_point: int, dtype: str) -> Any:
-    """rint(x · (1 / scale)) + zero_point, saturated: PyTorch multiplies where relax divides."""
+def quantized(x: Any, factor: Any, divides: bool, zero_point: int, dtype: str) -> Any:
+    """rint(x · factor) + zero_point, or rint(x / factor) + zero_point, saturated.
+
+    PyTorch multiplies by the float32 inverse of a scale, ONNX Runtime and relax divide by it. The
+    factor is a tensor without axes: TVM would multiply by the inverse of a number.
+    """
     low, high = (0, 255) if dtype == "uint8" else (-128, 127)
 
     def element(*index: Any) -> Any:
-        steps = tirx.nearbyint(x(*index) * tirx.const(inverse_scale, "float32"))
+        value = x(*index)
+        steps = tirx.nearbyint(value / factor() if divides else value * factor())
         lowest, highest = (
             tirx.const(float(limit - zero_point), "float32") for limit in (low, high)
         )

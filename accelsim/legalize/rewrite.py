@@ -23,8 +23,9 @@ from accelsim.legalize.islands import Islands
 class _Writer:
     """State of one rewrite: which variables are wanted, and what stands for them."""
 
-    def __init__(self, graph: Graph, operators: dict[Any, IntegerOp]) -> None:
+    def __init__(self, graph: Graph, operators: dict[Any, IntegerOp], divides: bool) -> None:
         self.graph = graph
+        self.divides = divides  # at the quantize of floats, see `boundary.quantized`
         self.operators = operators
         self.host_wanted: set[Any] = set()  # variables wanted in the graph's own dtype
         self.int8_wanted: set[Any] = set()  # quantized variables wanted as int8
@@ -82,11 +83,13 @@ class _Writer:
         if node.op == "relax.quantize" and str(node.args[0].ty.dtype) == "float32":
             quantization = quantization_of(self.graph, node, node)
             if quantization is not None:
-                inverse = np.float32(1.0) / quantization.scale
+                scale = quantization.scale
+                factor = scale if self.divides else np.float32(1.0) / scale
                 call = self.builder.call_te(
                     boundary.quantized,
                     value.args[0],
-                    float(inverse),
+                    relax.const(factor, "float32"),
+                    self.divides,
                     quantization.zero_point,
                     quantization.dtype,
                     primfunc_name_hint=f"quantize_to_{quantization.dtype}",
@@ -118,9 +121,11 @@ class _Writer:
         return self.builder.emit(_named(call, name))
 
 
-def write_module(module: Any, graph: Graph, islands: Islands) -> tuple[Any, list[Node]]:
+def write_module(
+    module: Any, graph: Graph, islands: Islands, rounding: str
+) -> tuple[Any, list[Node]]:
     """The legalized module (attributes kept), and the nodes that stay on the host in order."""
-    writer = _Writer(graph, islands.operators)
+    writer = _Writer(graph, islands.operators, divides=rounding == "onnxruntime")
     writer.mark()
     with writer.builder.function("main", list(graph.parameters)):
         with writer.builder.dataflow():

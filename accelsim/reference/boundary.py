@@ -31,7 +31,8 @@ def from_nhwc(values: I8, tensor: QuantizedTensor) -> np.ndarray:
 def quantize_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, I8]:
     """rint(x · (1/scale)) + zero point, clamped; every operation in float32.
 
-    This is the exported graph's quantize. Inputs that are quantized already are only moved.
+    This is the exported graph's quantize; ONNX Runtime's divides by the scale instead. Inputs that
+    are quantized already are only moved.
     `InputError` on a missing input, a wrong shape or integers of another dtype.
     """
     result = {}
@@ -70,7 +71,8 @@ def checked_input(
 
 def quantize_floats(values: np.ndarray, tensor: QuantizedTensor) -> I8:
     """float32 in the model's layout → int8 (n, h, w, c), as `quantize_inputs` says."""
-    steps = np.rint(values * (np.float32(1) / tensor.scale)) + np.float32(tensor.zero_point)
+    exact = values / tensor.scale if tensor.divides else values * (np.float32(1) / tensor.scale)
+    steps = np.rint(exact) + np.float32(tensor.zero_point)
     clamped = np.clip(steps, tensor.clamp_min, tensor.clamp_max).astype(np.int16)
     return to_nhwc(clamped + np.int16(tensor.offset), tensor)
 

@@ -132,6 +132,7 @@ class Walk:
             zero_point=int(np.reshape(zero_point, ())) - offset,
             stored=stored,
             axis=self.axes.get(variable, 0),
+            divides=self.rounding == "onnxruntime",
         )
         self.tensors[tensor.name] = tensor
         self.variables[tensor.name] = variable

@@ -37,6 +37,7 @@ class QuantizedTensor:
     clamp_min: int = -128  # int8 domain, the quantizer's own limits
     clamp_max: int = 127
     axis: int = 1  # of its channels, see `quantize.layouts`
+    divides: bool = False  # whether floats are divided by the scale, or multiplied by its inverse
 
     @property
     def layout(self) -> Shape4:

@@ -69,7 +69,7 @@ class Comparison:
     """One tensor of one backend against one golden. `status` is one of STATUSES."""
 
     actual: str  # "sim" | "rtl"
-    golden: str  # "integer" | "torch" | "tvm"
+    golden: str  # "integer" | "framework" | "tvm"
     mode: str  # "isolated" | "accumulated"
     elements: int
     mismatches: int

@@ -170,9 +170,12 @@ def _with_model(
     for place in (Path(stored.get("cwd", ".")) / file, Path(file)):
         if place.is_file():
             return replace(options, source=f"{place}{colon}{function}")
-    kept = folder / "model.pt2"
-    if options.stored is None and not kept.is_file():
-        raise InputError(f"the model {name} is gone, and {folder} holds no model.pt2 to repeat it")
+    kinds = (folder / f"model.{kind}" for kind in ("onnx", "tflite", "pt2"))
+    kept = next((path for path in kinds if path.is_file()), None)
+    if options.stored is None and kept is None:
+        raise InputError(f"the model {name} is gone, and {folder} holds no copy to repeat it")
     io.say(f"note: {name} is gone; the quantized model of the run folder is used")
-    # Its programs are the same but for the names of fused activations, which torch.export loses.
-    return replace(options, stored=kept, expected_program=None)
+    # Programs of a .pt2 are the same but for the names of fused activations, which it loses.
+    same = kept is not None and kept.suffix != ".pt2"
+    expected = options.expected_program if same else None
+    return replace(options, stored=kept or options.stored, expected_program=expected)

@@ -1,7 +1,8 @@
 """Waivers: differences that a team accepts by name, for a reason, until a day.
 
 The file is TOML with one table `[[waive]]` a waiver: `layer`, `golden`, `reason`, `expires`
-(YYYY-MM-DD). No wildcards. `golden` is a golden's name, or "host" for a layer that ran on the host.
+(YYYY-MM-DD). No wildcards. `golden` is "integer", "framework" (PyTorch, LiteRT or ONNX Runtime,
+whichever the model came from) or "tvm", or "host" for a layer that ran on the host.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from accelsim.artifacts import Comparison, LayerReport
 from accelsim.errors import InputError
 
-GOLDENS = ("integer", "torch", "tvm", "host")
+GOLDENS = ("integer", "framework", "tvm", "host")
 
 
 @dataclass(frozen=True, slots=True)

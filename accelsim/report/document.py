@@ -1,4 +1,8 @@
-"""report.json, schema accelsim.verify/1: a contract for scripts, extended but never renamed."""
+"""report.json, schema accelsim.verify/2: a contract for scripts, extended but never renamed.
+
+One shape whatever framework the model came from: `framework` names it and its golden, which
+comparisons and accuracy call "framework".
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from typing import Any, Protocol
 from accelsim.artifacts import Comparison, LayerReport
 from accelsim.compare import Waiver
 
-SCHEMA = "accelsim.verify/1"
+SCHEMA = "accelsim.verify/2"
+_NO_FRAMEWORK = {"name": "", "golden": "", "title": ""}
 
 
 class Record(Protocol):
@@ -24,6 +29,7 @@ class Record(Protocol):
     hashes: Any
     argv: Any
     backends: Any
+    framework: Any
     started: str
     status: str
     exit_code: int
@@ -46,11 +52,12 @@ class Record(Protocol):
 
 def document(record: Record) -> dict[str, Any]:
     """The report as JSON-ready values."""
-    accuracy: dict[str, Any] = {"float": None, "torch_int8": None, "sim": None, "rtl": None}
-    accuracy["samples"] = {}
+    accuracy: dict[str, Any] = {"float": None, "framework": None, "sim": None, "rtl": None}
+    accuracy |= {"samples": {}, "agreement": {}}
     if record.accuracy is not None:
         accuracy |= {name: _number(value) for name, value in record.accuracy.share.items()}
         accuracy["samples"] = dict(record.accuracy.samples)
+        accuracy["agreement"] = {name: list(one) for name, one in record.accuracy.agreement.items()}
     seconds = {"compile": 0.0, "sim": 0.0, "rtl": 0.0} | record.seconds
     return {
         "schema": SCHEMA,
@@ -63,6 +70,7 @@ def document(record: Record) -> dict[str, Any]:
         "notes": list(record.notes),
         "seed": record.seed,
         "backends": list(record.backends),
+        "framework": _NO_FRAMEWORK | dict(record.framework),
         "started": record.started,
         "argv": list(record.argv),
         "versions": dict(record.versions),

@@ -16,7 +16,6 @@ from accelsim.report.summary import BACKENDS, GOLDENS
 
 HERE = Path(__file__).parent
 SERIES = {"sim": "simulator", "rtl": "RTL"}
-SOURCES = {"float": "float", "torch_int8": "PyTorch int8", "sim": "simulator", "rtl": "RTL"}
 
 
 def write_html(path: Path, report: dict[str, Any]) -> None:
@@ -35,7 +34,7 @@ def page(report: dict[str, Any]) -> str:
         verdict=summary.verdict(report),
         counts=summary.counts(report),
         failures=summary.failures(report),
-        goldens=GOLDENS,
+        goldens={golden: summary.golden_name(report, golden) for golden in GOLDENS},
         ran=[name for name in BACKENDS if name in report["backends"]],
         names=SERIES,
         plots=plots(report),
@@ -82,7 +81,7 @@ def plots(report: dict[str, Any]) -> dict[str, Markup]:
         ]
         found["utilization"] = Markup(bars("Utilization of each layer", rows, ["use"], 100.0))
     rows = [
-        Row(SOURCES[name], (100 * share,), (f"{100 * share:.2f} %",))
+        Row(SERIES.get(name, name), (100 * share,), (f"{100 * share:.2f} %",))
         for name, share, _ in summary.accuracy(report)
     ]
     if rows:

@@ -1,6 +1,6 @@
 """What a report says in words, for a terminal and for a page alike.
 
-What comes in: a report document (`accelsim.verify/1`). What goes out: sentences and groups. It
+What comes in: a report document (`accelsim.verify/2`). What goes out: sentences and groups. It
 knows neither colours nor columns.
 """
 
@@ -10,17 +10,30 @@ from dataclasses import dataclass
 from typing import Any
 
 Report = dict[str, Any]
-GOLDENS = ("integer", "torch", "tvm")
+GOLDENS = ("integer", "framework", "tvm")
 BACKENDS = ("sim", "rtl")
-LEGEND = (
-    "Mismatches are isolated+accumulated: the layer alone on golden inputs, and in the whole "
-    "network. integer (int) is the integer reference and gates both; torch is PyTorch's int8 "
-    "kernels and gates the first. use: multiplications a cycle, out of the array's LANES²."
-)
+_SHORT = {"": "framework", "onnxruntime": "ort"}
 TVM = (
     "tvm is TVM's float32 run of the same quantized network: it rounds where integer arithmetic "
     "has nothing to round, so it differs by single steps, which is reported and gates nothing."
 )
+
+
+def golden_name(report: Report, golden: str) -> str:
+    """What a table calls a golden: the framework's by the framework."""
+    own = report["framework"]["golden"]
+    return str(_SHORT.get(own, own)) if golden == "framework" else golden
+
+
+def legend(report: Report) -> str:
+    """What the columns of mismatches mean."""
+    title = report["framework"]["title"] or "the framework's own kernels"
+    return (
+        "Mismatches are isolated+accumulated: the layer alone on golden inputs, and in the whole "
+        "network. integer (int) is the integer reference and gates both; "
+        f"{golden_name(report, 'framework')} is {title} and gates the first. use: multiplications "
+        "a cycle, out of the array's LANES²."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +107,17 @@ def failures(report: Report) -> list[Failure]:
             wrong = [c for c in layer["compare"] if c["actual"] == backend and fails(c)]
             open_, waived = [c for c in wrong if not c["waived"]], [c for c in wrong if c["waived"]]
             if open_:
-                failure = _failure(layer["name"], open_)
+                failure = _failure(report, layer["name"], open_)
                 found.append((2 if failure.inherited else 0, failure))
             if waived:
-                found.append((3, _failure(layer["name"], waived)))
+                found.append((3, _failure(report, layer["name"], waived)))
     found += [(1, Failure("", problem, ())) for problem in report["problems"]]
     return [failure for _, failure in sorted(found, key=lambda one: one[0])]
 
 
-def _failure(name: str, wrong: list[dict[str, Any]]) -> Failure:
+def _failure(report: Report, name: str, wrong: list[dict[str, Any]]) -> Failure:
     """All failing comparisons of one layer on one backend; the first stands for them."""
-    c, *others = wrong
+    c, *others = [one | {"golden": golden_name(report, one["golden"])} for one in wrong]
     head = f"layer {name}, {c['actual']}"
     if c["status"] == "missing":
         title = f"{head}: nothing to compare with {c['golden']}, {c['mode']}"
@@ -219,10 +232,25 @@ def exercised(report: Report) -> list[tuple[str, str]]:
 def accuracy(report: Report) -> list[tuple[str, float, int]]:
     """(source, share of right answers, samples)."""
     found = report["accuracy"]
-    names = (name for name in ("float", "torch_int8", *BACKENDS) if name in found["samples"])
+    names = (name for name in ("float", "framework", *BACKENDS) if name in found["samples"])
     return [
-        (name, found[name], found["samples"][name]) for name in names if found[name] is not None
+        (_source(report, name), found[name], found["samples"][name])
+        for name in names
+        if found[name] is not None
     ]
+
+
+def agreement(report: Report) -> list[tuple[str, str]]:
+    """(whose answers, how many are the framework's) of every backend."""
+    own = _source(report, "framework")
+    return [
+        (f"same class as {own}, {name}", f"{same:,} of {samples:,} samples")
+        for name, (same, samples) in report["accuracy"]["agreement"].items()
+    ]
+
+
+def _source(report: Report, name: str) -> str:
+    return f"{golden_name(report, name)} int8" if name == "framework" else name
 
 
 def seconds(report: Report) -> str:

@@ -25,7 +25,7 @@ def print_report(report: dict[str, Any], console: Console, detail: bool = False)
         room = console.options.update(max_width=UNLIMITED)
         wide = Measurement.get(console, room, table).maximum <= console.width
         console.print(table if wide else _narrow_table(report))
-        _line(console, "", summary.LEGEND, "dim")
+        _line(console, "", summary.legend(report), "dim")
         _line(console, "", summary.TVM, "dim")
     _print_failures(report, console, detail)
     _print_facts(report, console)
@@ -48,7 +48,9 @@ def _new_table(*columns: tuple[str, bool]) -> Table:
 
 
 def _table(report: dict[str, Any]) -> Table:
-    goldens = [(f"{b} {'int' if g == 'integer' else g}", True) for b in BACKENDS for g in GOLDENS]
+    names = {golden: summary.golden_name(report, golden) for golden in GOLDENS}
+    names["integer"] = "int"
+    goldens = [(f"{backend} {names[golden]}", True) for backend in BACKENDS for golden in GOLDENS]
     table = _new_table(
         *(("layer", False), ("operator", False), ("on", False), ("tiles", True)),
         *(("elements", True), *goldens),
@@ -70,7 +72,8 @@ def _table(report: dict[str, Any]) -> Table:
 
 def _narrow_table(report: dict[str, Any]) -> Table:
     """Without operators, sizes and TVM."""
-    names = ("sim int", "torch", "rtl int", "torch")
+    own = summary.golden_name(report, "framework")
+    names = ("sim int", own, "rtl int", own)
     table = _new_table(
         ("layer", False), *((name, True) for name in names), ("cycles", True), ("use", True)
     )
@@ -147,9 +150,12 @@ def _print_facts(report: dict[str, Any], console: Console) -> None:
     ]
     if shares:
         _line(console, "accuracy", ", ".join(shares))
+    for name, text in summary.agreement(report):
+        _line(console, name, text)
     for check in report["checks"]:
         counted = f"{check['mismatches']:,} of {check['elements']:,} elements differ"
-        _line(console, "check", f"{check['name']}: {counted}", "red" if check["mismatches"] else "")
+        bad = check["mismatches"] and check.get("gate", True)
+        _line(console, "check", f"{check['name']}: {counted}", "red" if bad else "")
     if report["self_test"]:
         test = report["self_test"]
         caught = test["caught"] or "nothing"

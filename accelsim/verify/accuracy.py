@@ -1,18 +1,41 @@
-"""Task accuracy: float, PyTorch int8 and every backend on the model's labelled test split."""
+"""The whole network on many samples: the float model, its framework and every backend.
+
+What comes in: samples, with labels or without. What goes out: how often each is right, how often a
+backend says what the framework says, and every layer of every sample against the integer reference.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
-from accelsim.artifacts import I8, QuantizedModel, SourceModel
+from accelsim.artifacts import I8, Launch, QuantizedModel, RunResult, SourceModel
 from accelsim.codegen import set_backend
-from accelsim.verify.inputs import balanced
+from accelsim.emit import read_tensor
+from accelsim.verify.inputs import Samples, balanced, batches
 from accelsim.verify.layers import LayerCheck
 from accelsim.verify.library import Library
 from accelsim.verify.record import Accuracy
 from accelsim.verify.verification import Verification
 
 STEP = 50  # samples between two lines of progress
+Inputs = dict[str, np.ndarray]
+
+
+@dataclass(slots=True)
+class _Count:
+    """What one backend did."""
+
+    compared: int = 0
+    wrong: int = 0
+    right: int = 0
+    same: int = 0
+    asked: int = 0  # samples whose class the framework gave
+    samples: int = 0
+    golden: tuple[int, int, float] = (0, 0, 0.0)  # elements, different, furthest
+    other_class: int = 0  # than the golden's
 
 
 def measure(
@@ -21,66 +44,204 @@ def measure(
     check: LayerCheck,
     library: Library,
     run: Verification,
-) -> Accuracy | None:
-    """Accuracies; None where the model has no labelled test split or more than one input.
+    samples: Samples,
+) -> Accuracy:
+    """All samples on every backend.
 
-    Every output of every backend is compared with the integer reference, bit for bit. A test split
-    is run in batches of the model's own size; a remainder is left out.
+    Every layer and output of every backend is compared with the integer reference, bit for bit.
+    Samples are run in batches of the model's own size; a remainder is left out.
     """
-    images, labels = source.test_inputs, source.test_labels
-    if images is None or labels is None or len(quantized.input_names) != 1:
-        return None
-    batch = quantized.input_shapes[0][0]
-    limits = {"sim": run.options.test_images, "rtl": run.options.rtl_images}
-    share, samples = _frameworks(source, quantized, images, labels)
-    wrong, compared = {}, {}
-    expected: dict[tuple[int, ...], I8] = {}
-    for name, backend in check.backends.items():
-        chosen = balanced(labels, min(limits[name], len(labels)), run.options.seed)
-        groups = [chosen[i : i + batch] for i in range(0, len(chosen) - batch + 1, batch)]
-        right = bad = elements = 0
-        set_backend(backend)
-        for done, group in enumerate(groups):
-            run.check_time()
-            if done * batch % STEP < batch:
-                run.progress(f"accuracy on {name}: sample {done * batch} of {len(chosen)}")
-            (output,) = library.run([images[group]])
-            key = tuple(int(i) for i in group)
-            if key not in expected:
-                expected[key] = _reference_output(quantized, check, images[group])
-            bad += int((output != expected[key]).sum())
-            elements += output.size
-            right += int((output.reshape(batch, -1).argmax(1) == labels[group]).sum())
-        count = batch * len(groups)
-        share[name], samples[name] = right / max(count, 1), count
-        wrong[name], compared[name] = bad, elements
-    return Accuracy(share, samples, wrong, compared)
+    shapes = dict(zip(quantized.input_names, quantized.input_shapes, strict=True))
+    batch = next((shape[0] for shape in shapes.values() if shape), 1)
+    total = batches(samples, shapes) * batch
+    consecutive = [np.arange(i, i + batch) for i in range(0, total, batch)]
+    classes = {
+        "float": _float_classes(source, samples, consecutive),
+        "framework": _framework_classes(check, samples, shapes, consecutive),
+    }
+    groups = {
+        name: _groups(samples.labels, total, batch, limit, run.options.seed)
+        for name, limit in (("sim", run.options.test_images), ("rtl", run.options.rtl_images))
+        if name in check.backends
+    }
+    counts = {name: _Count() for name in groups}
+    every = list(dict.fromkeys(group for chosen in groups.values() for group in chosen))
+    for done, group in enumerate(every):
+        run.check_time()
+        if done * batch % STEP < batch:
+            run.progress(f"{samples.origin}: sample {done * batch} of {len(every) * batch}")
+        inputs = _chosen(samples, shapes, np.asarray(group))
+        expected = _Expected.of(check, inputs)
+        for name, chosen in groups.items():
+            if group in chosen:
+                outputs = _run(name, check, library, inputs, expected, counts[name])
+                _judge(counts[name], outputs, np.asarray(group), samples, classes["framework"])
+    return _accuracy(samples, classes, counts)
 
 
-def _frameworks(
-    source: SourceModel, quantized: QuantizedModel, images: np.ndarray, labels: np.ndarray
-) -> tuple[dict[str, float], dict[str, int]]:
-    """Accuracy of the float model and of PyTorch's int8 model."""
+def _groups(
+    labels: np.ndarray | None, total: int, batch: int, limit: int, seed: int
+) -> list[tuple[int, ...]]:
+    """The samples that a backend runs, batch by batch; class-balanced where there are labels."""
+    count = min(limit, total)
+    chosen = np.arange(count) if labels is None else balanced(labels[:total], count, seed)
+    ends = range(0, len(chosen) - batch + 1, batch)
+    return [tuple(int(i) for i in chosen[start : start + batch]) for start in ends]
+
+
+def _chosen(samples: Samples, shapes: Mapping[str, tuple[int, ...]], group: np.ndarray) -> Inputs:
+    """The inputs of some samples. An input whose batch is not the model's is taken by batches."""
+    found = {}
+    for name, shape in shapes.items():
+        values = samples.inputs[name]
+        if not shape:
+            found[name] = values
+        elif shape[0] == len(group):
+            found[name] = values[group]
+        else:
+            start = int(group[0]) // len(group) * shape[0]
+            found[name] = values[start : start + shape[0]]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What the integer reference makes of one batch."""
+
+    tensors: Mapping[str, I8]
+    outputs: tuple[np.ndarray, ...]
+
+    @staticmethod
+    def of(check: LayerCheck, inputs: Inputs) -> _Expected:
+        reference = check.goldens.reference
+        tensors = reference.run(reference.quantize_inputs(inputs), inputs)
+        return _Expected(tensors, reference.dequantize_outputs(tensors, inputs))
+
+
+def _run(
+    name: str,
+    check: LayerCheck,
+    library: Library,
+    inputs: Inputs,
+    expected: _Expected,
+    count: _Count,
+) -> tuple[np.ndarray, ...]:
+    """One batch on one backend, compared layer by layer."""
+
+    def observe(launch: Launch, result: RunResult) -> None:
+        if result.error_code:
+            return
+        for layer in launch.program.layers:
+            actual = read_tensor(launch.program, result.dram, layer.output)
+            count.compared += actual.size
+            count.wrong += int(np.count_nonzero(actual != expected.tensors[layer.output]))
+
+    set_backend(check.backends[name], observer=observe)
+    outputs = library.run(list(inputs.values()))
+    for output, right in zip(outputs, expected.outputs, strict=True):
+        count.compared += output.size
+        count.wrong += int(np.count_nonzero(output != right))
+    return outputs
+
+
+def _judge(
+    count: _Count,
+    outputs: tuple[np.ndarray, ...],
+    group: np.ndarray,
+    samples: Samples,
+    framework: np.ndarray | None,
+) -> None:
+    """Count answers that are right, the framework's, and the golden's of the file."""
+    count.samples += len(group)
+    found = classes_of(outputs[0], len(group))
+    if samples.labels is not None and found is not None:
+        count.right += int((found == samples.labels[group]).sum())
+    if framework is not None and found is not None:
+        known = framework[group] >= 0
+        count.asked += int(known.sum())
+        count.same += int((found == framework[group])[known].sum())
+    if samples.golden is not None:
+        golden = samples.golden[group].reshape(outputs[0].shape)
+        apart = np.abs(outputs[0].astype(np.float64) - golden.astype(np.float64))
+        elements, different, furthest = count.golden
+        count.golden = (
+            elements + golden.size,
+            different + int(np.count_nonzero(apart)),
+            max(furthest, float(apart.max())),
+        )
+        theirs = classes_of(golden, len(group))
+        if found is not None and theirs is not None:
+            count.other_class += int((found != theirs).sum())
+
+
+def classes_of(output: np.ndarray, batch: int) -> np.ndarray | None:
+    """The class of each sample, the first of the largest; None where there is one value only."""
+    rows = output.reshape(batch, -1)
+    return rows.argmax(1) if rows.shape[1] > 1 else None
+
+
+def _float_classes(
+    source: SourceModel, samples: Samples, groups: list[np.ndarray]
+) -> np.ndarray | None:
+    """What the float model says of every sample, -1 where it was not asked."""
     import torch
 
-    from accelsim.quantize import qnnpack_engine
+    if not isinstance(source.float_module, torch.nn.Module) or len(samples.inputs) != 1:
+        return None
+    (values,) = samples.inputs.values()
+    found = np.full(len(values), -1)
+    with torch.no_grad():
+        for group in groups:
+            output = source.float_module(torch.from_numpy(np.ascontiguousarray(values[group])))
+            if not isinstance(output, torch.Tensor):
+                return None
+            classes = classes_of(output.numpy(), len(group))
+            if classes is None:
+                return None
+            found[group] = classes
+    return found
 
-    share, samples = {}, {}
-    x = torch.from_numpy(np.ascontiguousarray(images))
-    batch = quantized.input_shapes[0][0]
-    models = {"float": source.float_module, "torch_int8": quantized.torch_int8}
-    for name, model in models.items():
-        if model is None:
-            continue
-        with torch.no_grad(), qnnpack_engine():
-            outputs = [model(x[i : i + batch]) for i in range(0, len(x) - batch + 1, batch)]
-        predicted = torch.cat(outputs).reshape(len(outputs) * batch, -1).argmax(1).numpy()
-        share[name] = float((predicted == labels[: len(predicted)]).mean())
-        samples[name] = len(predicted)
-    return share, samples
+
+def _framework_classes(
+    check: LayerCheck,
+    samples: Samples,
+    shapes: Mapping[str, tuple[int, ...]],
+    groups: list[np.ndarray],
+) -> np.ndarray | None:
+    """The same of the framework; None where it cannot run the whole network."""
+    found = np.full(sum(len(group) for group in groups), -1)
+    for group in groups:
+        outputs = check.goldens.framework.outputs(_chosen(samples, shapes, group))
+        classes = None if outputs is None else classes_of(outputs[0], len(group))
+        if classes is None:
+            return None
+        found[group] = classes
+    return found
 
 
-def _reference_output(quantized: QuantizedModel, check: LayerCheck, images: np.ndarray) -> I8:
-    reference = check.goldens.reference
-    inputs = reference.quantize_inputs({quantized.input_names[0]: images})
-    return reference.dequantize_outputs(reference.run(inputs))[0]
+def _accuracy(
+    samples: Samples, classes: Mapping[str, np.ndarray | None], counts: Mapping[str, _Count]
+) -> Accuracy:
+    share, asked = {}, {}
+    if samples.labels is not None:
+        for name, found in classes.items():
+            if found is not None:
+                known = found >= 0
+                labels = samples.labels[: len(found)]
+                share[name] = float((found == labels)[known].mean())
+                asked[name] = int(known.sum())
+        for name, count in counts.items():
+            share[name], asked[name] = count.right / max(count.samples, 1), count.samples
+    return Accuracy(
+        origin=samples.origin,
+        share=share,
+        samples=asked,
+        wrong={name: count.wrong for name, count in counts.items()},
+        compared={name: count.compared for name, count in counts.items()},
+        agreement={name: (one.same, one.asked) for name, one in counts.items() if one.asked},
+        golden={
+            name: (*one.golden, one.other_class)
+            for name, one in counts.items()
+            if samples.golden is not None
+        },
+    )

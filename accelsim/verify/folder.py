@@ -29,7 +29,7 @@ from accelsim.spec.generate.systemverilog import package
 
 OWN = (  # what a run writes into its folder
     *("report.json", "report.html", "run.json", "log.txt", "inputs.npz", "waivers.toml"),
-    *("model.pt2", "model.so", "waves.*", "*.program", "*.partial", "*.partial.*"),
+    *("model.pt2", "model.onnx", "model.tflite", "model.so", "waves.*", "*.program", "*.partial", "*.partial.*"),
 )
 LOGS = ("rtl", "rtl-stalls")  # folders of the co-simulations
 RUNS = Path("build/runs")  # where runs lie that have no --out
@@ -179,7 +179,12 @@ def write_programs(folder: Path, programs: tuple[Program, ...]) -> str:
 
 
 def write_model(folder: Path, quantized: QuantizedModel) -> None:
-    """model.pt2: the quantized network as torch.export writes it."""
+    """model.pt2: the quantized network as torch.export writes it; or a foreign file as it was."""
+    if quantized.original is not None:
+        with _in_one_step(folder / f"model.{quantized.framework}") as partial:
+            partial.write_bytes(quantized.original.data)
+    if quantized.exported is None:
+        return
     import torch
 
     with _in_one_step(folder / "model.pt2") as partial:

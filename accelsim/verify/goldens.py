@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -10,12 +9,16 @@ import numpy as np
 
 from accelsim.artifacts import I8, LayerRecord, QuantizedModel
 from accelsim.errors import ModelError
-from accelsim.reference import GoldenSet, Reference, build, is_constant
-from accelsim.reference.derive import clamp_of
-from accelsim.reference.exported import ExportedGolden, build_exported
+from accelsim.reference import (
+    TITLES,
+    FrameworkGolden,
+    GoldenSet,
+    Reference,
+    build,
+    build_framework,
+    is_constant,
+)
 from accelsim.reference.graph import read_network
-from accelsim.reference.operators import distance_of
-from accelsim.reference.pytorch import TorchGolden, build_torch
 from accelsim.reference.tvm_float import TvmGolden, build_tvm
 from accelsim.verify.options import Progress
 
@@ -25,16 +28,16 @@ class Goldens:
     """Reference and framework goldens of a network."""
 
     reference: Reference
-    torch: TorchGolden
-    exported: ExportedGolden
+    framework: FrameworkGolden
     tvm: TvmGolden
+    name: str  # of the framework
 
     @staticmethod
     def of(quantized: QuantizedModel, progress: Progress, npu: Collection[str]) -> Goldens:
         """Build all three; layers of the QDQ module that are not in `npu` run on the host.
 
-        Raises ToolError where PyTorch's engine fails its self-check, ModelError where a layer of
-        the NPU has no integer definition.
+        Raises ToolError where the framework is missing or fails its self-check, ModelError where a
+        layer of the NPU has no integer definition.
         """
         progress("building the integer reference")
         network = read_network(quantized.qdq, rounding=quantized.rounding)
@@ -45,20 +48,21 @@ class Goldens:
                 raise ModelError(
                     f"layer '{layer.name}': operator {layer.op} is not supported by the reference"
                 )
-        progress("checking PyTorch's int8 kernels")
-        torch = build_torch(quantized, reference.network)
-        exported = build_exported(quantized, reference.network)
-        progress("compiling TVM's float run")
+        progress(f"preparing the golden of {quantized.framework}")
+        framework = build_framework(quantized, reference.network)
+        progress(f"compiling TVM's float run; layers are compared with {TITLES[framework.source]}")
         tvm = build_tvm(quantized, reference.network)
-        return Goldens(reference, torch, exported, tvm)
+        return Goldens(reference, framework, tvm, quantized.framework)
 
-    def torch_alone(
+    def about(self) -> dict[str, str]:
+        """The framework's name, its golden's and what that is, for reports."""
+        source = self.framework.source
+        return {"name": self.name, "golden": source, "title": TITLES[source]}
+
+    def framework_alone(
         self, layer: LayerRecord, qdq_layers: tuple[str, ...], values: Mapping[str, I8]
     ) -> I8 | None:
-        """PyTorch's kernels of a fused layer on the golden inputs; None where one is missing.
-
-        Where a layer has no quantized kernel its float kernels are taken, and their quantization.
-        """
+        """The framework's kernels of a fused layer on golden inputs; None where one is missing."""
         known = {name: values[name] for name in layer.inputs}
         network = self.reference.network
 
@@ -71,34 +75,12 @@ class Goldens:
             return known[tensor]
 
         for name in qdq_layers:
-            one = network.layer(name)
-            kernel = self.torch.runs(name)
-            if not kernel and not self.exported.covers(one):
+            if not self.framework.covers(name):
                 return None
+            one = network.layer(name)
             inputs = tuple(map(known_of, one.inputs))
-            known[one.output] = (
-                self.torch.run_layer(name, inputs)
-                if kernel
-                else self.exported.run_layer(one, inputs)
-            )
+            known[one.output] = self.framework.run_layer(name, inputs)
         return known[layer.output]
-
-    def bound(self, name: str, inputs: tuple[I8, ...], exact: I8, torch: I8) -> int | None:
-        """Steps by which PyTorch's output of a layer may differ; None where it must be equal.
-
-        It may where the integers are an operator's own and are as near to the real result as the
-        operator promises, and PyTorch's are within one step of it. Both are computed.
-        """
-        layer, rounding = self.reference.network.layer(name), self.torch.quantized.rounding
-        distance = distance_of(self.reference.network, layer, rounding)
-        if distance is None or not self.exported.covers(layer):
-            return None
-        tensor = self.reference.network.tensors[layer.output]
-        clamp = clamp_of(layer, tensor, rounding)
-        steps = np.clip(self.exported.steps(layer, inputs), clamp.low, clamp.high)
-        steps = steps.reshape(exact.shape)
-        near = np.abs(exact - steps).max() <= distance and np.abs(torch - steps).max() <= 1
-        return math.ceil(distance) if near else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +89,17 @@ class BatchGoldens:
 
     inputs: Mapping[str, I8]
     integer: GoldenSet
-    torch: GoldenSet
+    framework: GoldenSet
     tvm: GoldenSet
 
     @staticmethod
     def of(goldens: Goldens, tensors: Mapping[str, np.ndarray]) -> BatchGoldens:
-        """Run all goldens on one batch of float inputs by name."""
+        """Run all goldens on one batch of the model's inputs by name."""
         inputs = goldens.reference.quantize_inputs(tensors)
         return BatchGoldens(
             inputs,
-            goldens.reference.accumulated(inputs),
-            goldens.torch.accumulated(tensors),
+            goldens.reference.accumulated(inputs, tensors),
+            goldens.framework.accumulated(tensors),
             goldens.tvm.accumulated(tensors),
         )
 

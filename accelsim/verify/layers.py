@@ -140,7 +140,7 @@ def _isolated(
         return [
             missing(name, source, "isolated", True, str(error))
             for name in check.backends
-            for source in ("integer", "torch")
+            for source in ("integer", "framework")
         ], {}
     numbers = layer.instructions
     memory = launch_memory(cut, {name: values[name] for name in layer.inputs})
@@ -153,42 +153,56 @@ def _isolated(
             other = next((one for one in outcomes.values() if isinstance(one, RunResult)), None)
             where = unfinished(cut, error, numbers, other)
             outcomes[name] = f"{name} did not finish the layer: {error}{where}"
-    torch = check.goldens.torch_alone(layer, check.compiled.qdq_layers[layer.name], values)
     exact = values[layer.output]
-    goldens = (("integer", exact, True), ("torch", torch, True))
-    comparisons = []
-    for source, golden, gate in goldens:
-        found = _against(cut, layer, outcomes, golden, source, "isolated", gate, numbers)
-        if source == "torch" and torch is not None and not np.array_equal(torch, exact):
-            found = [_with_torch_cause(check, layer, torch, one) for one in found]
-            found = [_within_bound(check, layer, torch, one) for one in found]
-        comparisons += found
+    comparisons = _against(cut, layer, outcomes, exact, "integer", "isolated", True, numbers)
+    own = check.goldens.framework_alone(layer, check.compiled.qdq_layers[layer.name], values)
+    found = _against(cut, layer, outcomes, own, "framework", "isolated", True, numbers)
+    if own is None:
+        found = [replace(one, cause=_uncovered(check, layer) or one.cause) for one in found]
+    elif not np.array_equal(own, exact):
+        found = [_with_torch_cause(check, layer, own, one) for one in found]
+        found = [_within_bound(check, layer, own, one) for one in found]
+    comparisons += found
     cycles = {name: one.cycles for name, one in outcomes.items() if isinstance(one, RunResult)}
     return comparisons, cycles
 
 
+def _uncovered(check: LayerCheck, layer: LayerRecord) -> str | None:
+    """Why the framework has no golden of a layer, where it says so."""
+    network, reasons = check.goldens.reference.network, check.goldens.framework.missing()
+    for name in check.compiled.qdq_layers[layer.name]:
+        output = network.layer(name).output
+        if output in reasons:
+            return (
+                f"layer {name} has no golden of {check.goldens.framework.source}: "
+                + (reasons[output])
+            )
+    return None
+
+
 def _with_torch_cause(
-    check: LayerCheck, layer: LayerRecord, torch: I8, comparison: Comparison
+    check: LayerCheck, layer: LayerRecord, own: I8, comparison: Comparison
 ) -> Comparison:
     """A difference from PyTorch with its cause where one explains every element."""
     names = check.compiled.qdq_layers[layer.name]
-    if comparison.status != "different" or len(names) != 1:
+    torch = check.goldens.framework.source == "torch"
+    if not torch or comparison.status != "different" or len(names) != 1:
         return comparison
     inputs = tuple(check.batch.values[name] for name in layer.inputs)
-    cause = torch_cause(check.goldens.reference, names[0], inputs, torch)
+    cause = torch_cause(check.goldens.reference, names[0], inputs, own)
     return replace(comparison, cause=cause or comparison.cause)
 
 
 def _within_bound(
-    check: LayerCheck, layer: LayerRecord, torch: I8, comparison: Comparison
+    check: LayerCheck, layer: LayerRecord, own: I8, comparison: Comparison
 ) -> Comparison:
-    """A difference from PyTorch that an operator with integers of its own may have."""
+    """A difference from the framework that an operator with integers of its own may have."""
     names = check.compiled.qdq_layers[layer.name]
     if comparison.status != "different" or len(names) != 1:
         return comparison
     inputs = tuple(check.batch.values[name] for name in layer.inputs)
     exact = check.batch.values[layer.output]
-    bound = check.goldens.bound(names[0], inputs, exact, torch)
+    bound = check.goldens.framework.bound(names[0], inputs, exact, own)
     if bound is None or comparison.max_abs_diff > bound:
         return comparison
     cause = f"{layer.op} has integers of its own, here as near to the real result as it promises"
@@ -201,11 +215,13 @@ def _accumulated(
     batch = check.batch
     outcomes = {name: whole.outcome(program, name) for name in check.backends}
     comparisons = []
-    for golden, gate in ((batch.integer, True), (batch.torch, False), (batch.tvm, False)):
-        tensor = golden.tensors.get(layer.output)
-        comparisons += _against(
-            program, layer, outcomes, tensor, golden.source, "accumulated", gate, None
-        )
+    goldens = (("integer", batch.integer), ("framework", batch.framework), ("tvm", batch.tvm))
+    for source, golden in goldens:
+        tensor, gate = golden.tensors.get(layer.output), source == "integer"
+        found = _against(program, layer, outcomes, tensor, source, "accumulated", gate, None)
+        if tensor is None and layer.output in golden.missing:
+            found = [replace(one, cause=golden.missing[layer.output]) for one in found]
+        comparisons += found
     return comparisons
 
 
@@ -225,7 +241,7 @@ def _against(
         if isinstance(outcome, str):
             found.append(missing(name, source, mode, gate, outcome))
         elif golden is None:
-            cause = f"{source} has no golden of {layer.output}"
+            cause = f"there is no {source} golden of {layer.output}"
             found.append(missing(name, source, mode, gate, cause))
         else:
             actual = read_tensor(program, outcome.dram, layer.output)

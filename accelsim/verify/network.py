@@ -13,7 +13,7 @@ from accelsim.verify.accuracy import measure
 from accelsim.verify.backends import stalling_rtl
 from accelsim.verify.exercised import PROMISES, exercised, unexercised
 from accelsim.verify.goldens import BatchGoldens
-from accelsim.verify.inputs import Batch
+from accelsim.verify.inputs import Batch, Samples
 from accelsim.verify.layers import BROKEN, LayerCheck, Whole, run_whole
 from accelsim.verify.library import Library
 from accelsim.verify.options import BACKENDS
@@ -31,8 +31,9 @@ def check_network(
     check: LayerCheck,
     library: Library,
     whole: Whole,
+    samples: Samples | None,
 ) -> None:
-    """What is exercised, accuracy over the test split, and the self-test."""
+    """What is exercised, many samples where there are some, and the self-test."""
     record = run.record
     record.exercised = exercised(record.layers, whole.runs)
     promised = PROMISES.get((run.options.model, run.options.config.name), {})
@@ -41,8 +42,9 @@ def check_network(
         return
     record.problems += unexercised(record.exercised, promised)
     run.checkpoint()
-    _accuracy(run, source, quantized, check, library)
-    run.checkpoint()
+    if samples is not None:
+        _accuracy(run, source, quantized, check, library, samples)
+        run.checkpoint()
     if run.options.self_test and not run.options.sim_bug:
         _self_test(run, check, whole)
 
@@ -53,16 +55,26 @@ def _accuracy(
     quantized: QuantizedModel,
     check: LayerCheck,
     library: Library,
+    samples: Samples,
 ) -> None:
     record = run.record
     try:
-        record.accuracy = measure(source, quantized, check, library, run)
+        found = record.accuracy = measure(source, quantized, check, library, run, samples)
     except BROKEN as error:
-        record.problems.append(f"the test split: {error}")
-    if record.accuracy is not None:
-        for name, wrong in record.accuracy.wrong_outputs.items():
-            elements = record.accuracy.compared[name]
-            _check(record, f"outputs of the test split on {name}", elements, wrong)
+        record.problems.append(f"{samples.origin}: {error}")
+        return
+    for name, wrong in found.wrong.items():
+        title = f"layers and outputs of {samples.origin} on {name}"
+        _check(record, title, found.compared[name], wrong)
+    for name, (elements, different, furthest, classes) in found.golden.items():
+        title = f"golden of {samples.origin} on {name}, differences of at most {furthest:g}"
+        record.checks.append(
+            {"name": title, "elements": elements, "mismatches": different, "gate": False}
+        )
+        if classes:
+            record.problems.append(
+                f"{samples.origin} on {name}: the class of {classes:,} is not the golden's"
+            )
 
 
 def _self_test(run: Verification, check: LayerCheck, whole: Whole) -> None:
@@ -108,23 +120,27 @@ def _check(record: RunRecord, name: str, elements: int, mismatches: int) -> None
         record.problems.append(f"{name}: {mismatches:,} of {elements:,} elements differ")
 
 
-def note_not_run(run: Verification, source: SourceModel, quantized: QuantizedModel) -> None:
+def note_not_run(run: Verification, source: SourceModel, batch: Batch) -> None:
     """Say what this run did not show."""
-    options, notes = run.options, run.record.not_run
+    options, notes, samples = run.options, run.record.not_run, batch.samples
     for backend in BACKENDS:
         if backend not in options.backends:
             notes.append(f"backend {backend}: not chosen")
     if options.layer is not None:
         notes.append("all layers but one, test split, stalls, self-test: --layer was given")
-    elif source.test_inputs is None or source.test_labels is None:
-        notes.append("accuracy: the model has no labelled test split")
-    elif len(quantized.input_names) != 1:
+    elif samples is None and source.test_inputs is not None:
         notes.append("accuracy: the model has more than one input")
+    elif samples is None:
+        notes.append("accuracy: the model has no labelled test split, and --input gave one batch")
     elif LATER not in notes:
-        total = len(source.test_labels)
+        if samples.labels is None:
+            notes.append(f"accuracy: {samples.origin} has no labels")
+        total = len(next(iter(samples.inputs.values())))
         for name, limit in (("sim", options.test_images), ("rtl", options.rtl_images)):
             if name in options.backends and limit < total:
-                notes.append(f"{total - limit} of {total} test images on {name}")
+                notes.append(f"{total - limit} of {total} samples on {name}")
+        if source.test_inputs is not None and batch.own_samples:
+            notes.append("the model's own test split: --input gave samples")
     if options.layer is None and not options.stalls and "rtl" in options.backends:
         notes.append("random AXI stalls: switched off")
     if not options.self_test:

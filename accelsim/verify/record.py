@@ -13,12 +13,19 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Share of right answers and samples by source; final outputs that differ by backend."""
+    """What many samples gave.
 
+    `share` of right answers and the number of `samples` are by source ("float", "framework" and
+    backends), and empty where there are no labels; the rest is by backend.
+    """
+
+    origin: str
     share: Mapping[str, float]
     samples: Mapping[str, int]
-    wrong_outputs: Mapping[str, int] = field(default_factory=dict)  # against the reference
-    compared: Mapping[str, int] = field(default_factory=dict)  # output elements compared
+    wrong: Mapping[str, int]  # elements of layers and outputs that differ from the reference
+    compared: Mapping[str, int]
+    agreement: Mapping[str, tuple[int, int]]  # samples of the framework's class, samples
+    golden: Mapping[str, tuple[int, int, float, int]]  # elements, different, furthest, other classes
 
 
 @dataclass(slots=True)
@@ -38,6 +45,7 @@ class RunRecord:
     hashes: Mapping[str, str] = field(default_factory=dict)  # of sources
     argv: Sequence[str] = ()
     backends: Sequence[str] = ()
+    framework: Mapping[str, str] = field(default_factory=dict)  # its name, its golden and title
     started: str = ""  # UTC
     status: str = "incomplete"
     exit_code: int = INTERRUPTED

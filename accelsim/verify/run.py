@@ -60,11 +60,15 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     source, quantized = _model(run)
     batch = choose_input(source, quantized, options.input, options.seed)
     record.input_origin = batch.origin
-    record.inputs_sha256 = folder.write_inputs(options.out, batch.tensors)
+    given = batch.samples if batch.own_samples and batch.samples is not None else None
+    record.inputs_sha256 = folder.write_inputs(
+        options.out, batch.tensors if given is None else given.arrays()
+    )
     folder.write_model(options.out, quantized)
     compiled = _compile(run, quantized)
     npu = {name for names in compiled.qdq_layers.values() for name in names}
     goldens = Goldens.of(quantized, progress, npu)
+    record.framework = goldens.about()
     golden_batch = BatchGoldens.of(goldens, batch.tensors)
     library = Library.of(compiled, options.out / "model.so")
     run.check_time()
@@ -78,11 +82,11 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
         check = LayerCheck(compiled, goldens, golden_batch, backends)
         whole = check_layers(run, check, batch, library, waivers)
         if options.layer is None:
-            check_network(run, source, quantized, check, library, whole)
+            check_network(run, source, quantized, check, library, whole, batch.samples)
     if options.layer is None:
         check_stalls(run, batch, library, golden_batch)
     record.problems += [not_needed(w) for w in waivers if w not in record.waivers]
-    note_not_run(run, source, quantized)
+    note_not_run(run, source, batch)
     record.conclude()
 
 

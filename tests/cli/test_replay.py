@@ -100,4 +100,4 @@ def test_the_quantized_model_of_a_run_can_be_verified_itself(original, tmp_path)
         for c in layer["compare"]
         if c["gate"] and c["status"] == "equal"
     }
-    assert ("torch", "isolated") in goldens and ("integer", "accumulated") in goldens
+    assert ("framework", "isolated") in goldens and ("integer", "accumulated") in goldens

@@ -66,7 +66,7 @@ def test_the_report_keeps_its_contract(passed):
         "schema model config status exit_code seed versions inputs_sha256 program_sha256 replay"
     )
     assert {*wanted.split(), "layers", "exercised", "totals", "accuracy"} <= report.keys()
-    assert report["schema"] == "accelsim.verify/1" and report["status"] == "passed"
+    assert report["schema"] == "accelsim.verify/2" and report["status"] == "passed"
     (layer,) = report["layers"]
     wanted = "name op members placement waived elements macs tiles compare cycles"
     assert set(wanted.split()) <= layer.keys()
@@ -76,13 +76,19 @@ def test_the_report_keeps_its_contract(passed):
     found = {(c["golden"], c["mode"]): c["gate"] for c in layer["compare"]}
     assert found == {
         ("integer", "isolated"): True,
-        ("torch", "isolated"): True,
+        ("framework", "isolated"): True,
         ("integer", "accumulated"): True,
-        ("torch", "accumulated"): False,
+        ("framework", "accumulated"): False,
         ("tvm", "accumulated"): False,
     }
     assert report["accuracy"]["float"] == 1.0
-    assert report["accuracy"]["samples"] == {"float": 40, "torch_int8": 40, "sim": 40}
+    assert report["accuracy"]["samples"] == {"float": 40, "framework": 40, "sim": 40}
+    assert report["accuracy"]["agreement"] == {"sim": [40, 40]}
+    assert report["framework"] == {
+        "name": "torch",
+        "golden": "torch",
+        "title": "PyTorch's int8 kernels",
+    }
     assert report["self_test"]["caught"]
 
 

@@ -14,19 +14,19 @@ TODAY = date(2026, 6, 1)
 GOOD = """
 [[waive]]
 layer = "block1/add"
-golden = "torch"
+golden = "framework"
 reason = "known rounding"
 expires = 2026-06-01
 """
 
 WRONG = [
     (GOOD.replace("block1/add", "block*"), "has a wildcard; name one layer"),
-    (GOOD.replace("torch", "onnx"), "golden 'onnx' is not one of"),
+    (GOOD.replace("framework", "onnx"), "golden 'onnx' is not one of"),
     (GOOD.replace("known rounding", " "), "reason must be a text that is not empty"),
     (GOOD.replace("2026-06-01", "2026-05-31"), "expired on 2026-05-31"),
     (GOOD.replace("2026-06-01", '"soon"'), "soon is not a date"),
     (GOOD + "until = 1\n", "expected exactly the keys"),
-    (GOOD.replace('golden = "torch"\n', ""), "expected exactly the keys"),
+    (GOOD.replace('golden = "framework"\n', ""), "expected exactly the keys"),
     ("layer = 'a'\n", "expected one or more [[waive]] tables"),
     ("", "expected one or more [[waive]] tables"),
     ("[[waive]\n", "not valid TOML"),
@@ -100,7 +100,7 @@ def test_a_day_may_be_written_as_text_in_one_form_only(tmp_path):
 
 
 def test_a_waiver_covers_its_golden_alone_and_the_gate_stays(tmp_path):
-    given = layer("block1/add", comparison("torch"), comparison("integer"))
+    given = layer("block1/add", comparison("framework"), comparison("integer"))
     (found,), used = apply_waivers([given], waivers(tmp_path))
     torch, integer = found.compare
     assert torch.gate and torch.waived == "known rounding (until 2026-06-01)"
@@ -111,21 +111,24 @@ def test_a_waiver_covers_its_golden_alone_and_the_gate_stays(tmp_path):
 @pytest.mark.parametrize(
     "given",
     [
-        layer("block2/add", comparison("torch")),
-        layer("block1/add", comparison("torch", "equal"), comparison("integer")),
-        layer("block1/add", comparison("torch", gate=False)),
+        layer("block2/add", comparison("framework")),
+        layer("block1/add", comparison("framework", "equal"), comparison("integer")),
+        layer("block1/add", comparison("framework", gate=False)),
         layer("block1/add", placement="host"),
     ],
 )
 def test_a_waiver_that_nothing_needs_is_reported(tmp_path, given):
     ((waiver,), (found,)) = waivers(tmp_path), apply_waivers([given], waivers(tmp_path))[0]
     assert found == given and apply_waivers([given], (waiver,))[1] == ()
-    assert "layer 'block1/add' for golden 'torch' was not needed" in not_needed(waiver)
+    assert "layer 'block1/add' for golden 'framework' was not needed" in not_needed(waiver)
 
 
 def test_a_missing_golden_and_a_host_layer_can_be_waived(tmp_path):
-    text = GOOD + GOOD.replace("torch", "host").replace("block1/add", "head")
-    given = [layer("block1/add", comparison("torch", "missing")), layer("head", placement="host")]
+    text = GOOD + GOOD.replace("framework", "host").replace("block1/add", "head")
+    given = [
+        layer("block1/add", comparison("framework", "missing")),
+        layer("head", placement="host"),
+    ]
     found, used = apply_waivers(given, waivers(tmp_path, text))
     assert all(one.waived for one in found) and len(used) == 2
     assert not failing(found[0].compare[0])

@@ -61,7 +61,7 @@ def half():
 
 
 def integers():
-    return Net(), torch.zeros(1, 3, 8, 8, dtype=torch.int64)
+    return Net(), torch.zeros(1, 3, 8, 8, dtype=torch.int16)
 
 
 def infinite():
@@ -224,7 +224,7 @@ def test_script_may_import_its_neighbour(tmp_path: Path) -> None:
         ("leaving", ModelError, "SystemExit: 3"),
         ("number", ModelError, "returned a int"),
         ("half", ModelError, "'conv.weight' .* is float16"),
-        ("integers", ModelError, "input 0 .* is int64"),
+        ("integers", ModelError, "input 0 .* is int16; .* int64 are supported"),
         ("infinite", InputError, "NaN or infinity"),
         ("misnamed", ModelError, "names 2 inputs and gives 1"),
         ("hollow", ModelError, "holds a int; a Module is needed"),
@@ -262,10 +262,31 @@ def test_missing_file_is_named(spec: str) -> None:
         load_model(spec)
 
 
-@pytest.mark.parametrize("spec", ["net.onnx", "net", "net.py", "net.py:", "", "zoo", ":make"])
+@pytest.mark.parametrize("spec", ["net.mlmodel", "net", "net.py", "net.py:", "", "zoo", ":make"])
 def test_unknown_form_lists_the_known_ones(spec: str, tmp_path: Path) -> None:
     with pytest.raises((InputError, ModelError)) as caught:
         load_model(spec)
+    assert "\n" not in str(caught.value)
+
+
+FOREIGN = [
+    ("saved", "a TensorFlow SavedModel: .* TFLite converter .* give the .tflite"),
+    ("net.pb", "a frozen TensorFlow graph: .* TFLite converter"),
+    ("net.h5", "a Keras model: .* TFLite converter"),
+    ("net.keras", "a Keras model: .* TFLite converter"),
+    ("net.pt", r"TorchScript archive: .* torch\.export\.export .* give the \.pt2"),
+    ("net.pth", r"a PyTorch pickle .* torch\.export\.save"),
+]
+
+
+@pytest.mark.parametrize(("name", "way"), FOREIGN, ids=[name for name, _ in FOREIGN])
+def test_form_that_is_not_read_is_refused_with_the_way_to_one_that_is(
+    name: str, way: str, tmp_path: Path
+) -> None:
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(InputError, match=way) as caught:
+        load_model(str(tmp_path / name))
     assert "\n" not in str(caught.value)
 
 

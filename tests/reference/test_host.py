@@ -110,10 +110,35 @@ def test_bad_input_of_a_float_operator_is_refused() -> None:
             run.quantize_inputs(given)
 
 
-def test_operator_on_quantized_and_float_values_together_is_named_with_its_layer() -> None:
+def gated() -> Reference:
+    """A quantized input times the same input in float32, quantized, times the input again."""
     module = QdqModule(x=(1, 4))
-    q = module.quantize(module.inputs[0], "in", np.float32(0.1), 0)
-    value = module.emit(op.multiply(module.dequantize(q), module.inputs[0]))
-    out = module.quantize(value, "gate", np.float32(0.1), 0)
-    with pytest.raises(ModelError, match=r"'gate'.*multiply"):
+    (x,) = module.inputs
+    q = module.quantize(x, "in", np.float32(1), 0)
+    value = module.emit(op.multiply(module.dequantize(q), x))
+    out = module.quantize(value, "gate", np.float32(0.5), 0)
+    result = module.emit(op.multiply(module.dequantize(out), x))
+    return build_network(read_network(module.module(result)))
+
+
+def test_float_operators_may_read_the_inputs_of_the_model_beside_quantized_tensors() -> None:
+    run, x = gated(), np.array([[0.6, 1.2, 2.9, 4.0]], np.float32)
+    values = run.run(run.quantize_inputs({"x": x}), {"x": x})
+    stored = np.rint(2 * np.rint(x) * x)
+    np.testing.assert_array_equal(values["gate"].reshape(-1).astype(int) + 128, stored[0])
+    (result,) = run.dequantize_outputs(values, {"x": x})
+    np.testing.assert_array_equal(result, np.float32(0.5) * stored.astype(np.float32) * x)
+
+
+def test_float_operators_that_lack_an_input_of_the_model_say_so() -> None:
+    run = gated()
+    with pytest.raises(InputError, match="input 'x' is missing"):
+        run.run({"in": np.zeros((1, 1, 1, 4), np.int8)})
+
+
+def test_operator_on_constants_alone_is_named_with_its_layer() -> None:
+    module = QdqModule(x=(1, 4))
+    value = module.emit(op.sin(module.weight(np.zeros((1, 4)), np.ones(1), np.zeros(1))))
+    out = module.quantize(value, "fixed", np.float32(0.1), 0)
+    with pytest.raises(ModelError, match=r"'fixed'.*sin"):
         read_network(module.module(module.dequantize(out)))

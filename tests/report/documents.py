@@ -27,6 +27,9 @@ class Run:
     hashes: dict = field(default_factory=lambda: {"rtl_sha256": "aa11", "sources_sha256": "bb22"})
     argv: tuple = ("verify", "net.py:make")
     backends: tuple = ("sim", "rtl")
+    framework: dict = field(
+        default_factory=lambda: {"name": "tflite", "golden": "litert", "title": "LiteRT's kernels"}
+    )
     started: str = "2026-01-01T00:00:00+00:00"
     status: str = "passed"
     exit_code: int = 0
@@ -55,9 +58,9 @@ def layer(name: str, op: str = "conv2d", cycles: int = 1152, macs: int = 20736) 
     """A layer that equals every golden but TVM's float run."""
     compare = []
     for actual in ("sim", "rtl"):
-        compare += [equal(actual, golden, "isolated") for golden in ("integer", "torch")]
+        compare += [equal(actual, golden, "isolated") for golden in ("integer", "framework")]
         compare.append(equal(actual, "integer", "accumulated"))
-        compare.append(equal(actual, "torch", "accumulated", gate=False))
+        compare.append(equal(actual, "framework", "accumulated", gate=False))
         compare.append(Comparison(actual, "tvm", "accumulated", 768, 5, 1, "different", False))
     return LayerReport(
         name, op, (name, f"{name}.relu"), "npu", 768, macs, 2, tuple(compare),
@@ -77,7 +80,7 @@ def failed() -> dict[str, Any]:
         "rtl", "integer", "isolated", 768, 34, 11, "different", True, None, CAUSE, first
     )
     later = replace(wrong, mode="accumulated", mismatches=300)
-    waived = replace(wrong, golden="torch", mismatches=2, waived="known (until 2099-01-01)")
+    waived = replace(wrong, golden="framework", mismatches=2, waived="known (until 2099-01-01)")
     run = Run(
         status="failed",
         exit_code=1,
@@ -87,8 +90,8 @@ def failed() -> dict[str, Any]:
             replace(layer("c"), compare=(later,)),
             replace(layer("d"), compare=(waived,), waived="known (until 2099-01-01)"),
         ],
-        waivers=[Waiver("d", "torch", "known", date(2099, 1, 1))],
-        problems=["waiver of layer 'z' for golden 'torch' was not needed; remove it"],
+        waivers=[Waiver("d", "framework", "known", date(2099, 1, 1))],
+        problems=["waiver of layer 'z' for golden 'framework' was not needed; remove it"],
     )
     return document(run)
 

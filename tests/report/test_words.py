@@ -34,10 +34,10 @@ def test_a_waived_difference_is_neither_a_mismatch_nor_hidden():
     report = failed()
     waived = report["layers"][3]["compare"][0]
     assert waived["gate"] is True and waived["waived"] == "known (until 2099-01-01)"
-    assert summary.cell(report["layers"][3], "rtl", "torch").state == "waived"
+    assert summary.cell(report["layers"][3], "rtl", "framework").state == "waived"
     assert summary.failures(report)[-1].waived == "known (until 2099-01-01)"
     assert report["waivers"] == [
-        {"layer": "d", "golden": "torch", "reason": "known", "expires": "2099-01-01"}
+        {"layer": "d", "golden": "framework", "reason": "known", "expires": "2099-01-01"}
     ]
 
 
@@ -50,6 +50,13 @@ def test_the_origin_is_shown_first_with_element_tile_and_instruction():
     assert first.details[2] == "also: integer accumulated 300"
     text = printed(failed())
     assert "wrong only in the whole network: c" in text and "waiver of layer 'z'" in text
+
+
+def test_the_framework_is_named_by_its_golden_and_the_legend_says_what_that_is():
+    text = printed(passed())
+    assert "sim litert" in text and "litert is LiteRT's kernels and gates the first" in text
+    failure = summary.failures(failed())[-1]
+    assert "differ from litert, isolated" in failure.title
 
 
 def test_a_row_shows_isolated_and_accumulated_mismatches():

@@ -46,7 +46,7 @@ def check(report: dict[str, Any], backends: set[str]) -> None:
         gates = [one for one in layer["compare"] if one["gate"]]
         assert {one["actual"] for one in gates} == backends, layer["name"]
         for one in gates:
-            within = one["golden"] == "torch" and layer["op"] in BOUNDED and one["bound"] == 1
+            within = one["golden"] == "framework" and layer["op"] in BOUNDED and one["bound"] == 1
             allowed = ("equal", "within") if within else ("equal",)
             assert one["elements"] and one["status"] in allowed, (layer["name"], one)
 

@@ -76,7 +76,7 @@ def log_softmax() -> tuple[nn.Module, Tensor]:
 
 def integers() -> tuple[nn.Module, Tensor]:
     """An input of an unsupported dtype."""
-    return nn.Sequential(nn.Linear(24, 9)), torch.ones(1, 24, dtype=torch.int64)
+    return nn.Sequential(nn.Linear(24, 9)), torch.ones(1, 24, dtype=torch.int16)
 
 
 class Leaving(nn.Linear):

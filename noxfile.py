@@ -19,7 +19,11 @@ import nox
 ROOT = Path(__file__).parent
 ENV = ROOT / "build" / "env"
 STAMP = ENV / "installed.sha256"
-EXTRAS = "compile,cosim,report,peers,dev"
+EXTRAS = "compile,cosim,report,peers,pt2e,dev"
+ZOO = (
+    *("resnet", "squeezenet", "squeezenext", "mobilenetv1", "mobilenetv2", "xception"),
+    *("shufflenet", "yolov5", "yolov5-relu6", "transformer", "detector"),
+)
 BLOCKS = (
     *("squeeze_excite", "shuffle", "neck", "fire", "unet", "keywords"),
     *("transformer", "super_resolution"),
@@ -172,10 +176,17 @@ def random(session: nox.Session) -> None:
 
 
 @shared
+def subnets(session: nox.Session) -> None:
+    """Verify every network of the zoo and every block of `examples/`, on simulator and RTL."""
+    models = [f"zoo:digits-{name}" for name in ZOO]
+    models += [f"examples/blocks.py:{name}" for name in BLOCKS]
+    for model in models:
+        program(session, "accelsim", "verify", model, *session.posargs)
+
+
+@shared
 def networks(session: nox.Session) -> None:
-    """Verify blocks of many kinds, and whole ResNet-18 and MobileNetV2, on simulator and RTL."""
-    for name in BLOCKS:
-        program(session, "accelsim", "verify", f"examples/blocks.py:{name}", *session.posargs)
+    """Verify whole ResNet-18 and MobileNetV2 on simulator and RTL."""
     for name in ("resnet18", "mobilenetv2"):
         model = f"examples/{name}.py:make"
         program(session, "accelsim", "verify", model, "--config", "base16", *session.posargs)

@@ -151,7 +151,8 @@ def _check_test_split(source: SourceModel, example: np.ndarray[Any, Any] | None)
     if not isinstance(labels, np.ndarray) or not np.issubdtype(labels.dtype, np.integer):
         found = labels.dtype if isinstance(labels, np.ndarray) else f"a {type(labels).__name__}"
         raise InputError(f"test labels of {source.name} are {found}; an array of integers is due")
-    if labels.shape != (len(inputs),):
+    fits = labels.shape[:1] == (len(inputs),) if source.metric else labels.shape == (len(inputs),)
+    if not fits:
         raise InputError(
             f"test labels of {source.name} have shape {labels.shape} for {len(inputs)} test inputs"
         )

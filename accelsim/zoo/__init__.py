@@ -7,7 +7,7 @@ quantized, compiled or compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
 from pathlib import Path
 
 from accelsim.artifacts import SourceModel
@@ -16,17 +16,26 @@ from accelsim.zoo.cache import cache_dir
 
 __all__ = ["cache_dir", "load", "zoo_names"]
 
-
-def _builders() -> dict[str, Callable[[int, Path], SourceModel]]:
-    """Name → builder. Imported here so that listing the zoo does not import torch."""
-    from accelsim.zoo import digits_resnet
-
-    return {"digits-resnet": digits_resnet.build}
+# Name → module and function of the untrained network. Text: listing the zoo must not import torch.
+NETWORKS = {
+    "digits-resnet": "digits_resnet:DigitsResNet",
+    "digits-squeezenet": "squeeze:squeezenet",
+    "digits-squeezenext": "squeeze:squeezenext",
+    "digits-mobilenetv1": "separable:mobilenetv1",
+    "digits-mobilenetv2": "separable:mobilenetv2",
+    "digits-xception": "separable:xception",
+    "digits-shufflenet": "separable:shufflenet",
+    "digits-yolov5": "yolo:yolov5",
+    "digits-yolov5-relu6": "yolo:yolov5_relu6",
+    "digits-transformer": "transformer:VisionTransformer",
+    "digits-detector": "detector:Detector",
+}
+_EPOCHS = {"digits-transformer": 50, "digits-detector": 20}
 
 
 def zoo_names() -> tuple[str, ...]:
     """Names that `load` knows, without the `zoo:` prefix."""
-    return ("digits-resnet",)
+    return tuple(NETWORKS)
 
 
 def load(name: str, seed: int = 0, cache: Path | None = None) -> SourceModel:
@@ -46,4 +55,10 @@ def load(name: str, seed: int = 0, cache: Path | None = None) -> SourceModel:
         raise InputError(f"the zoo has no model '{name}'; it has {known}")
     if not 0 <= seed < 1 << 32:
         raise InputError(f"seed {seed} is out of range; use 0 to {(1 << 32) - 1}")
-    return _builders()[short](seed, cache if cache is not None else cache_dir())
+    from accelsim.zoo import classifier, detector
+
+    module, _, function = NETWORKS[short].partition(":")
+    make = getattr(importlib.import_module(f"accelsim.zoo.{module}"), function)
+    recipe = classifier.Recipe(short, make, epochs=_EPOCHS.get(short, classifier.EPOCHS))
+    build = detector.build if short == "digits-detector" else classifier.build
+    return build(recipe, seed, cache if cache is not None else cache_dir())

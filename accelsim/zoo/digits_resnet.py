@@ -1,7 +1,7 @@
 """`zoo:digits-resnet`: a small residual network for scikit-learn's digits.
 
-What comes in: a seed and a cache directory. What goes out: the trained model as a SourceModel. It
-must not know how the model is quantized or which hardware runs it.
+What comes in: nothing. What goes out: the untrained network. It must not know how it is trained,
+quantized or run.
 
 The network is small, and still exercises what larger ones need: channel counts that are no multiple
 of any lane count (20), a depthwise convolution with ReLU6, a linear bottleneck whose residual sum
@@ -11,21 +11,8 @@ sums with ReLU, strides, a padded max pool, a global average pool and a linear l
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import torch
 from torch import Tensor, nn
-
-from accelsim.artifacts import SourceModel
-from accelsim.zoo.cache import read_arrays, write_arrays
-from accelsim.zoo.digits import Digits, load_digits
-from accelsim.zoo.training import one_thread, train
-
-_RECIPE = 1  # part of the cache key: raise it when network, data or training change
-_EPOCHS = 14
-_BATCH = 64
-_CALIBRATION_BATCHES = 6
 
 
 class SeparableBlock(nn.Module):
@@ -82,49 +69,3 @@ class DigitsResNet(nn.Module):
         hidden = self.block3(self.block2(self.pool(self.block1(hidden))))
         output: Tensor = self.fc(torch.flatten(self.avgpool(hidden), 1))
         return output
-
-
-def build(seed: int, cache: Path) -> SourceModel:
-    """Train, or take the weights of an earlier training with this recipe and seed.
-
-    Raises:
-        InputError: the cache directory cannot be written.
-    """
-    digits = load_digits(seed)
-    path = cache / "zoo" / f"digits-resnet-r{_RECIPE}-s{seed}-torch{torch.__version__}.npz"
-    module = _cached_module(path)
-    if module is None:
-        module = _trained_module(digits, seed)
-        state = module.state_dict()
-        write_arrays(path, {key: value.numpy() for key, value in state.items()})
-    module.eval()
-    images = digits.train_images[: _BATCH * _CALIBRATION_BATCHES]
-    return SourceModel(
-        name="zoo:digits-resnet",
-        float_module=module,
-        example_inputs=(digits.test_images[:1],),
-        input_names=("x",),
-        calibration=tuple(np.split(images, _CALIBRATION_BATCHES)),
-        test_inputs=digits.test_images,
-        test_labels=digits.test_labels,
-    )
-
-
-def _cached_module(path: Path) -> DigitsResNet | None:
-    arrays = read_arrays(path)
-    if arrays is None:
-        return None
-    module = DigitsResNet()
-    try:
-        module.load_state_dict({key: torch.from_numpy(value) for key, value in arrays.items()})
-    except (RuntimeError, TypeError):  # another network's weights: train again
-        return None
-    return module
-
-
-def _trained_module(digits: Digits, seed: int) -> DigitsResNet:
-    with one_thread(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        module = DigitsResNet()
-        train(module, digits.train_images, digits.train_labels, _EPOCHS, _BATCH, seed)
-    return module

@@ -1,18 +1,19 @@
-"""A short, deterministic training loop for image classifiers.
+"""A short, deterministic training loop.
 
-What comes in: a module, images and labels, a seed. What goes out: the module with trained weights.
-It must not know the network or the data set.
+What comes in: a module, images, what is wanted for them, and a seed. What goes out: the module with
+trained weights. It must not know the network or the data set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from accelsim.artifacts import F32
 
@@ -40,7 +41,7 @@ def train(
     batch: int,
     seed: int,
 ) -> None:
-    """AdamW under a one-cycle learning rate, with images shifted by up to one pixel.
+    """Train a classifier on images shifted by up to one pixel.
 
     Args:
         module: maps (n, c, h, w) float32 to (n, classes) scores; trained in place.
@@ -50,23 +51,49 @@ def train(
         batch: samples a step; a last partial batch is dropped.
         seed: seeds the order of samples and the shifts.
     """
+    data = (images, labels)
+    optimize(module, data, nn.functional.cross_entropy, epochs, batch, seed, _SHIFT_PIXELS)
+
+
+def optimize(
+    module: nn.Module,
+    data: tuple[F32, NDArray[Any]],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    epochs: int,
+    batch: int,
+    seed: int,
+    shift_pixels: int = 0,
+) -> None:
+    """AdamW under a one-cycle learning rate; the module is trained in place, and in eval mode then.
+
+    Args:
+        module: maps a batch of inputs to outputs.
+        data: inputs (samples, c, h, w) and what is wanted for each, (samples, ...).
+        loss: of outputs and what is wanted.
+        epochs: passes over the samples.
+        batch: samples a step; a last partial batch is dropped.
+        seed: seeds the order of samples and the shifts.
+        shift_pixels: largest shift of a batch's images.
+    """
     generator = torch.Generator().manual_seed(seed)
-    inputs, targets = torch.from_numpy(images), torch.from_numpy(labels)
-    steps = len(labels) // batch
+    inputs, wanted = (torch.from_numpy(array) for array in data)
+    steps = len(inputs) // batch
     optimizer = torch.optim.AdamW(module.parameters(), weight_decay=_WEIGHT_DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=_PEAK_LEARNING_RATE, total_steps=epochs * steps
     )
     module.train()
     for _ in range(epochs):
-        order = torch.randperm(len(labels), generator=generator)
+        order = torch.randperm(len(inputs), generator=generator)
         for step in range(steps):
             chosen = order[step * batch : (step + 1) * batch]
-            shift = torch.randint(-_SHIFT_PIXELS, _SHIFT_PIXELS + 1, (2,), generator=generator)
-            shifted = torch.roll(inputs[chosen], (int(shift[0]), int(shift[1])), dims=(2, 3))
-            loss = nn.functional.cross_entropy(module(shifted), targets[chosen])
+            images = inputs[chosen]
+            if shift_pixels:
+                shift = torch.randint(-shift_pixels, shift_pixels + 1, (2,), generator=generator)
+                images = torch.roll(images, (int(shift[0]), int(shift[1])), dims=(2, 3))
+            value = loss(module(images), wanted[chosen])
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            value.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     module.eval()

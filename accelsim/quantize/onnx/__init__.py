@@ -56,6 +56,7 @@ def named_layers(model: OnnxModel) -> Named:
         variable = g.parameter(value.name, value.shape, value.dtype)
         integer = value.dtype in ACTIVATIONS
         g.values[value.name] = Stored(variable, None) if integer else variable
+    stored: dict[Any, str] = {}
     for node in model.nodes:
         g.node = node
         results = _converted(g, known, node)
@@ -63,11 +64,13 @@ def named_layers(model: OnnxModel) -> Named:
         for name, result in zip(node.outputs, outputs, strict=False):
             if name:
                 g.values[name] = result
+            if name and isinstance(result, Stored):
+                stored.setdefault(result.var, name)
     results = []
     for name in model.outputs:
         value = g.value(name)
         results.append(value.var if isinstance(value, Stored) else g.operand(value))
-    return named_module(g.bindings, g.parameters, results)
+    return named_module(g.bindings, g.parameters, results, stored)
 
 
 def _converted(g: Emitter, known: Converters, node: OnnxNode) -> Any:

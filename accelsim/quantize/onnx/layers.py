@@ -10,7 +10,7 @@ activation and only renames nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +34,19 @@ class Named:
     module: Any
     layers: tuple[str, ...]
     nodes: dict[str, tuple[OnnxNode, ...]]
-    tensors: dict[str, Any]  # layer or input → the variable of its quantize
+    tensors: dict[str, str]  # layer, or input that is quantized first → the file's integer tensor
 
 
-def named_module(bindings: Sequence[Bound], parameters: Sequence[Any], results: list[Any]) -> Named:
-    """The module whose `main` returns a tuple of the results, with a span on every call."""
+def named_module(
+    bindings: Sequence[Bound],
+    parameters: Sequence[Any],
+    results: list[Any],
+    stored: Mapping[Any, str],
+) -> Named:
+    """The module whose `main` returns a tuple of the results, with a span on every call.
+
+    `stored` has the file's name of each quantized variable.
+    """
     groups = _groups(bindings, results)
     members = _members(bindings, groups)
     names = _names(bindings, groups, members, parameters)
@@ -66,7 +74,11 @@ def named_module(bindings: Sequence[Bound], parameters: Sequence[Any], results: 
     module = with_members(relax.transform.Normalize()(module), kept)
     order = dict.fromkeys(names.get(groups[one.var], "") for one in bindings)
     layers = tuple(name for name in order if name in kept)
-    tensors = {names[groups[one.var]]: one.var for one in bindings if _is_quantize(one)}
+    tensors = {
+        names[groups[one.var]]: stored[one.var]
+        for one in bindings
+        if _is_quantize(one) and one.var in stored
+    }
     return Named(module, layers, nodes, tensors)
 
 

@@ -29,7 +29,8 @@ from accelsim.spec.generate.systemverilog import package
 
 OWN = (  # what a run writes into its folder
     *("report.json", "report.html", "run.json", "log.txt", "inputs.npz", "waivers.toml"),
-    *("model.pt2", "model.onnx", "model.tflite", "model.so", "waves.*", "*.program", "*.partial", "*.partial.*"),
+    *("model.pt2", "model.onnx", "model.tflite", "model.so"),
+    *("waves.*", "*.program", "*.partial", "*.partial.*"),
 )
 LOGS = ("rtl", "rtl-stalls")  # folders of the co-simulations
 RUNS = Path("build/runs")  # where runs lie that have no --out

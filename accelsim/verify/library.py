@@ -14,6 +14,12 @@ from accelsim.codegen import CompiledModel, export_library, load_library, run_li
 from accelsim.cosim.tools import find_tool
 
 
+def need_compiler() -> None:
+    """Raise ToolError without a C++ compiler, of which TVM would make a TypeError."""
+    if get_cc() is None:
+        find_tool("g++")
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """A loaded network; `codegen.set_backend` says what its accelerated parts run on."""
@@ -24,8 +30,7 @@ class Library:
     @staticmethod
     def of(compiled: CompiledModel, path: Path) -> Library:
         """Export the network to `path` and load it. Raises ToolError without a C++ compiler."""
-        if get_cc() is None:  # of which TVM would make a TypeError
-            find_tool("g++")
+        need_compiler()
         export_library(compiled, path)
         return Library(path, load_library(path))
 

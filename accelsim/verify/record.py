@@ -25,7 +25,7 @@ class Accuracy:
     wrong: Mapping[str, int]  # elements of layers and outputs that differ from the reference
     compared: Mapping[str, int]
     agreement: Mapping[str, tuple[int, int]]  # samples of the framework's class, samples
-    golden: Mapping[str, tuple[int, int, float, int]]  # elements, different, furthest, other classes
+    golden: Mapping[str, tuple[int, int, float, int]]  # elements, different, furthest, classes
 
 
 @dataclass(slots=True)

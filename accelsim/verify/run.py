@@ -17,7 +17,7 @@ from accelsim.verify.backends import build_rtl, open_backends
 from accelsim.verify.goldens import BatchGoldens, Goldens
 from accelsim.verify.inputs import Batch, choose_input
 from accelsim.verify.layers import LayerCheck, Whole, check_layer, host_layers, run_whole
-from accelsim.verify.library import Library
+from accelsim.verify.library import Library, need_compiler
 from accelsim.verify.network import check_network, check_stalls, note_not_run
 from accelsim.verify.options import Progress, VerifyOptions
 from accelsim.verify.record import INTERRUPTED, RunRecord
@@ -67,6 +67,7 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     folder.write_model(options.out, quantized)
     compiled = _compile(run, quantized)
     npu = {name for names in compiled.qdq_layers.values() for name in names}
+    need_compiler()
     goldens = Goldens.of(quantized, progress, npu)
     record.framework = goldens.about()
     golden_batch = BatchGoldens.of(goldens, batch.tensors)

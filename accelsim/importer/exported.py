@@ -5,6 +5,7 @@ know how calibration works."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import logging
 import warnings
@@ -23,12 +24,13 @@ from accelsim.importer.archive import LIMIT_BYTES, checked_archive, weights_only
 from accelsim.importer.checks import DTYPES, check_source, input_arrays, one_of_dtypes
 from accelsim.importer.reasons import reason
 from accelsim.importer.rebuild import rebuild
+from accelsim.importer.test_split import ENTRY, unpack_split
 
 _Specification = tuple[tuple[int, ...], str]  # shape and dtype of an input
 
 
 def load_pt2(path: Path, name: str) -> SourceModel:
-    """Read a file of `torch.export.save`.
+    """Read a file of `torch.export.save`, with the test split that `accelsim quantize` put there.
 
     Raises:
         ModelError: missing, unreadable, no such archive, one that would execute code or fill the
@@ -43,15 +45,22 @@ def load_pt2(path: Path, name: str) -> SourceModel:
         )
     archive = checked_archive(path)
     _register_quantized_decomposed()
+    extra = {ENTRY: ""}
     try:
         with _silence(), weights_only():
-            program = torch.export.load(archive)
+            program = torch.export.load(archive, extra_files=extra)
     except Exception as error:  # torch raises many kinds for a broken archive
         raise ModelError(
             f"model file {path} cannot be loaded as a torch.export program: {reason(error)}"
         ) from error
     _check_extents(program, path)
-    return from_program(program, name)
+    source = from_program(program, name)
+    if not extra[ENTRY]:
+        return source
+    inputs, labels = unpack_split(extra[ENTRY], path)
+    source = dataclasses.replace(source, test_inputs=inputs, test_labels=labels)
+    check_source(source)
+    return source
 
 
 def _check_extents(program: torch.export.ExportedProgram, path: Path) -> None:

@@ -1,0 +1,117 @@
+"""What a quantization writes: the model, waivers for what stays in float, the report.
+
+What comes in: results and a base path. What goes out: files, each whole or not at all. It must not
+know how the results were made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from accelsim.artifacts import QuantizedModel
+from accelsim.calibrate.document import SCHEMA
+from accelsim.errors import InputError
+from accelsim.importer.test_split import ENTRY, pack_split
+
+SUFFIXES = (".pt2", ".onnx", ".json", ".txt", ".waivers.toml")
+WAIVED_DAYS = 90
+
+
+def prepare_base(base: Path, model: str) -> None:
+    """Make the folder, and remove what an earlier run left there.
+
+    Raises InputError where it cannot be written, or where a file of another origin is in the way.
+    """
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True)
+        present = [path for path in _paths(base) if path.exists()]
+        if any(path.resolve() == Path(model).resolve() for path in present):
+            raise InputError(f"--out would overwrite the model {model} itself; choose another")
+        if present and not _own(base):
+            raise InputError(
+                f"{present[0]} exists and was not written by accelsim quantize; choose another "
+                "--out"
+            )
+        for path in present:
+            path.unlink()
+        probe = base.with_name(f".{base.name}.writable")
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {base.parent}: {error.strerror}; choose another --out"
+        ) from error
+
+
+def write_program(
+    base: Path, quantized: QuantizedModel, split: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[Path, str | None]:
+    """BASE.pt2 with the test split inside; also why that is not, or None."""
+    packed = None if split is None else pack_split(*split)
+    extra = {} if packed is None else {ENTRY: packed}
+    path = with_suffix(base, ".pt2")
+    with _in_one_step(path) as partial:
+        torch.export.save(quantized.exported, partial, extra_files=extra)
+    missing = split is not None and packed is None
+    return path, "the test split is too large to be part of the .pt2" if missing else None
+
+
+def write_waivers(base: Path, layers: Sequence[str], today: date) -> Path:
+    """BASE.waivers.toml: what `accelsim verify --waive` needs for layers that stay in float."""
+    expires = today + timedelta(days=WAIVED_DAYS)
+    entries = [
+        f"[[waive]]\nlayer = {json.dumps(layer)}\ngolden = "
+        '"host"\nreason = "left in float by accelsim quantize"\n'
+        f"expires = {expires.isoformat()}\n"
+        for layer in layers
+    ]
+    return _text(with_suffix(base, ".waivers.toml"), "\n".join(entries))
+
+
+def write_report(base: Path, report: Mapping[str, Any], lines: Sequence[str]) -> None:
+    """BASE.json and BASE.txt."""
+    _text(with_suffix(base, ".json"), json.dumps(report, indent=1) + "\n")
+    _text(with_suffix(base, ".txt"), "\n".join(lines) + "\n")
+
+
+def with_suffix(base: Path, suffix: str) -> Path:
+    """BASE with a suffix behind it, whatever dots it has."""
+    return base.with_name(base.name + suffix)
+
+
+def _paths(base: Path) -> list[Path]:
+    return [with_suffix(base, suffix) for suffix in SUFFIXES]
+
+
+def _own(base: Path) -> bool:
+    """Whether the report of an earlier run is there."""
+    try:
+        found = json.loads(with_suffix(base, ".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("schema") == SCHEMA
+
+
+def _text(path: Path, content: str) -> Path:
+    with _in_one_step(path) as partial:
+        partial.write_text(content, encoding="utf-8")
+    return path
+
+
+@contextmanager
+def _in_one_step(path: Path) -> Iterator[Path]:
+    """A path to write to, which becomes `path` at the end: readers see nothing or all of it."""
+    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

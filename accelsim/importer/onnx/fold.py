@@ -56,7 +56,7 @@ def _constant(node: OnnxNode, _: Inputs) -> Any:
     a = node.attributes
     if "value" in a:
         return a["value"]
-    kinds = {"value_int": np.int64, "value_ints": np.int64}
+    kinds: dict[str, Any] = {"value_int": np.int64, "value_ints": np.int64}
     kinds |= {"value_float": np.float32, "value_floats": np.float32}
     return next((np.asarray(a[key], kind) for key, kind in kinds.items() if key in a), None)
 
@@ -76,10 +76,10 @@ def _expand(_: OnnxNode, inputs: Inputs) -> Any:
 
 
 def _range(_: OnnxNode, inputs: Inputs) -> Any:
-    start, limit, step = (_given(one).reshape(()) for one in inputs)
+    start, limit, step = (_given(one).reshape(-1)[0] for one in inputs)
     if not step or abs((float(limit) - float(start)) / float(step)) > LIMIT_ELEMENTS:
         return None
-    return np.arange(start, limit, step, dtype=start.dtype)
+    return np.arange(float(start), float(limit), float(step)).astype(start.dtype)
 
 
 def _gather(node: OnnxNode, inputs: Inputs) -> Any:

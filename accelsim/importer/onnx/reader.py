@@ -59,9 +59,9 @@ def parse_onnx(data: bytes, name: str, folder: Path | None = None) -> OnnxModel:
         raise ModelError(f"model {name} has no outputs, or one twice")
     if len(proto.graph.node) > LIMIT_NODES:
         raise ModelError(f"model {name} has more than {LIMIT_NODES:,} operators")
-    nodes = with_names(nodes_of(proto.graph, folder, name, opsets))
+    named = with_names(nodes_of(proto.graph, folder, name, opsets))
     known = {one.name for one in inputs} | constants.keys() | foreign.keys()
-    nodes = ordered(nodes, known, outputs, name)
+    nodes = ordered(named, known, outputs, name)
     _refuse_foreign(nodes, foreign, name)
     used = {node.domain for node in nodes} | {"", MICROSOFT}
     versions = {domain: version for domain, version in opsets.items() if domain in used}
@@ -93,7 +93,7 @@ def _proto(data: bytes, name: str) -> Any:
         raise ToolError(
             "reading .onnx files needs the package onnx: install accelsim with its extra onnx"
         ) from None
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
     try:
         proto = onnx.ModelProto.FromString(data)

@@ -115,4 +115,4 @@ def _external(proto: Any, folder: Path | None, size: int, where: str) -> bytes:
         )
     with path.open("rb") as file:
         file.seek(offset)
-        return file.read(size)
+        return bytes(file.read(size))

@@ -175,6 +175,11 @@ def constant(value: Array) -> Any:
     return relax.const(np.ascontiguousarray(value) if value.ndim else value, str(value.dtype))
 
 
+def number(value: float) -> Any:
+    """A float32 Relax constant without axes."""
+    return relax.const(float(value), "float32")
+
+
 def shape_of(var: Any) -> tuple[int, ...]:
     """The static shape of an emitted tensor."""
     return tuple(int(extent) for extent in var.ty.shape)

@@ -15,7 +15,9 @@ from accelsim.quantize.onnx.emitter import Emitter, Levels, Stored, Weight
 _LEAST, _LARGEST = 2.0**-100, 2.0**100
 
 
-def levels_of(g: Emitter, scale: str, zero: str, dtype: str | None = None, axis: int = 0) -> Levels:
+def levels_of(
+    g: Emitter, scale: str, zero: str = "", dtype: str | None = None, *, axis: int = 0
+) -> Levels:
     """The levels of constants. `dtype` is that of the integers where no zero point says it.
 
     Raises ModelError for scales that are not positive, finite and normal, zero points of another
@@ -49,19 +51,19 @@ def levels_of(g: Emitter, scale: str, zero: str, dtype: str | None = None, axis:
     return Levels(factors, zeros.reshape(factors.shape).copy(), kind, along)
 
 
-def integers(g: Emitter, name: str, scale: str, zero: str, axis: int = 0) -> Any:
+def integers(g: Emitter, name: str, scale: str, zero: str = "", *, axis: int = 0) -> Any:
     """A quantized tensor as a `Weight` or as a `Stored` with the levels with which it is read."""
     value = g.value(name)
     if isinstance(value, np.ndarray):
         if value.dtype.name not in ("int8", "uint8", "int32"):
             raise g.fail(f"reads {value.dtype} numbers; quantized tensors must be int8 or uint8")
-        levels = levels_of(g, scale, zero, value.dtype.name, axis)
+        levels = levels_of(g, scale, zero, value.dtype.name, axis=axis)
         _refuse_axis(g, levels, value.shape)
         return Weight(value, levels)
     if not isinstance(value, Stored):
         raise g.fail(f"reads '{name}' as integers, and its levels are known only at run time")
     dtype = str(value.var.ty.dtype)
-    levels = levels_of(g, scale, zero, dtype, axis)
+    levels = levels_of(g, scale, zero, dtype, axis=axis)
     if levels.scale.size != 1:
         raise g.fail("reads an activation with a scale for each channel")
     if value.levels is None:

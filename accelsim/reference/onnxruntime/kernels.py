@@ -23,7 +23,7 @@ OPSETS = {"": 17, MICROSOFT: 1}
 EXACT = ("QLinearConv", "QLinearMatMul", "QGemm", "MaxPool", "GlobalMaxPool", "ConvInteger")
 """Kernels whose results are one rounding of an exact sum, or a choice."""
 
-_MOVES = (
+MOVES = (
     *("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather"),
     *("Identity", "Concat", "DepthToSpace", "SpaceToDepth", "Tile", "Expand"),
 )
@@ -99,7 +99,7 @@ def kernel_of(model: OnnxModel, nodes: Sequence[OnnxNode], output: str) -> Kerne
     core, clamps = _core(island, quantize.input(0))
     if core is None:
         return None
-    if core.operator in _MOVES:
+    if core.operator in MOVES:
         return _move(island, core, target, clamps)
     rule = _RULES.get(core.operator)
     made = None if rule is None or core.domain else rule(island, core, target)
@@ -151,9 +151,8 @@ def _move(
     island: _Island, core: OnnxNode, target: Quantized, clamps: Sequence[OnnxNode]
 ) -> Kernel | None:
     """The same operator on integers, where their levels stay and it is alone."""
-    count = sum(
-        node.operator not in ("QuantizeLinear", "DequantizeLinear") for node in _all(island)
-    )
+    ends = ("QuantizeLinear", "DequantizeLinear")
+    count = sum(node.operator not in ends for node in _all(island))
     inputs = []
     for name in core.inputs:
         source = island.quantized(name)

@@ -9,17 +9,12 @@ import numpy as np
 from tvm import relax
 
 from accelsim.importer.onnx import OnnxNode
-from accelsim.quantize.onnx.emitter import Emitter, constant, dtype_of, shape_of
+from accelsim.quantize.onnx.emitter import Emitter, constant, dtype_of, number, shape_of
 from accelsim.quantize.onnx.levels import integers, levels_of
 from accelsim.quantize.onnx.operators import Converter
 
 op = relax.op
 _TYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 11: "float64"}
-
-
-def number(value: float) -> Any:
-    """A float32 constant."""
-    return constant(np.float32(value).reshape(()))
 
 
 def unary(function: Callable[..., Any]) -> Converter:

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax
 
 from accelsim.importer.onnx import OnnxNode
-from accelsim.quantize.onnx.emitter import Emitter, Stored, Weight, constant, shape_of
+from accelsim.quantize.onnx.emitter import Emitter, Stored, Weight, number, shape_of
 from accelsim.quantize.onnx.levels import integers, levels_of
 from accelsim.quantize.onnx.operators.convolution import biased, integer_bias
 
@@ -64,7 +64,7 @@ def gemm(g: Emitter, node: OnnxNode) -> Any:
 def _scaled(g: Emitter, value: Any, factor: float) -> Any:
     if factor == 1.0:
         return value
-    return g.emit(op.multiply(value, constant(np.float32(factor).reshape(()))))
+    return g.emit(op.multiply(value, number(factor)))
 
 
 def qlinear_matmul(g: Emitter, node: OnnxNode) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from tvm import relax
 
 from accelsim.importer.onnx import OnnxNode
-from accelsim.quantize.onnx.emitter import Emitter, Lazy, Levels, Stored, Weight, constant
+from accelsim.quantize.onnx.emitter import Emitter, Lazy, Levels, Stored, Weight, number
 from accelsim.quantize.onnx.levels import integers, levels_of
 
 op = relax.op
@@ -22,7 +22,7 @@ def quantize_linear(g: Emitter, node: OnnxNode) -> Any:
         return _at_run_time(g, node)
     kind = _output_dtype(node)
     axis = node.attributes.get("axis", 1)
-    levels = levels_of(g, scale, zero, kind, axis)
+    levels = levels_of(g, scale, zero, kind, axis=axis)
     value = g.value(node.input(0))
     if isinstance(value, np.ndarray):
         return quantized_constant(value, levels)
@@ -79,7 +79,7 @@ def dequantize_linear(g: Emitter, node: OnnxNode) -> Any:
         )
     if g.known(scale) is None or not isinstance(value, np.ndarray | Stored):
         return _real_at_run_time(g, node)
-    found = integers(g, node.input(0), scale, zero, node.attributes.get("axis", 1))
+    found = integers(g, node.input(0), scale, zero, axis=node.attributes.get("axis", 1))
     if isinstance(found, Weight):
         return found
     return Lazy(lambda: g.operand(found), node)
@@ -101,11 +101,11 @@ def _real_at_run_time(g: Emitter, node: OnnxNode) -> Any:
 def dynamic_quantize_linear(g: Emitter, node: OnnxNode) -> tuple[Any, Any, Any]:
     """uint8 integers with the scale and zero point of the values at hand, on the host."""
     x = g.real(node.input(0))
-    zero_f = constant(np.zeros((), np.float32))
+    zero_f = number(0.0)
     least = g.emit(op.minimum(g.emit(op.min(x)), zero_f))
     most = g.emit(op.maximum(g.emit(op.max(x)), zero_f))
     span = g.emit(op.subtract(most, least))
-    scale = g.emit(op.divide(span, constant(np.float32(255).reshape(()))))
+    scale = g.emit(op.divide(span, number(255.0)))
     place = g.emit(op.round(g.emit(op.divide(g.emit(op.negative(least)), scale))))
     zero = g.emit(op.clip(place, 0.0, 255.0))
     steps = g.emit(op.add(g.emit(op.round(g.emit(op.divide(x, scale)))), zero))

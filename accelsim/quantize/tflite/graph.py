@@ -35,13 +35,16 @@ class Graph:
         self.parameters = [_parameter(model, index) for index in model.inputs]
         self._values: dict[int, Any] = dict(zip(model.inputs, self.parameters, strict=True))
         self._operator: TfliteOperator | None = None
+        self._name = ""
 
     @contextmanager
-    def layer(self, operator: TfliteOperator) -> Iterator[None]:
-        """Calls emitted within carry the layer's name."""
+    def layer(self, operator: TfliteOperator, place: int = 0) -> Iterator[None]:
+        """Calls emitted within carry the name of the layer that makes output `place`."""
+        before = self._operator, self._name
         self._operator = operator
+        self._name = self.output(operator, place).name
         yield
-        self._operator = None
+        self._operator, self._name = before
 
     def wrong(self, what: str) -> ModelError:
         """An error about the current layer; `what` completes "layer 'x' (CONV_2D) …"."""
@@ -53,9 +56,8 @@ class Graph:
 
     def emit(self, call: Any, name: str | None = None) -> Any:
         """Bind a call under the current layer's name, or another's."""
-        if name is None and self._operator is not None:
-            name = self._operator.name
-        spanned = with_span(call, name) if name and isinstance(call, relax.Call) else call
+        own = name or self._name
+        spanned = with_span(call, own) if own and isinstance(call, relax.Call) else call
         return self.builder.emit(spanned)
 
     def tensor(self, operator: TfliteOperator, place: int) -> TfliteTensor:
@@ -100,6 +102,16 @@ class Graph:
         if tensor.values is None or tensor.dtype not in ("int32", "int64"):
             raise self.wrong(f"needs whole numbers that are constant, not '{tensor.name}'")
         return tuple(int(one) for one in tensor.values.reshape(-1))
+
+    def taken(self, value: Value, numbers: Any, axis: int) -> Value:
+        """Elements of an axis by their numbers."""
+        return self.emit(op.take(value, constant(numbers, "int64"), axis, mode="fast"))
+
+    def axis(self, number: int, rank: int) -> int:
+        """An axis counted from either end. Raises ModelError where there is none."""
+        if not -rank <= number < rank:
+            raise self.wrong(f"has axis {number} of {rank}")
+        return number % rank
 
     def output(self, operator: TfliteOperator, place: int = 0) -> TfliteTensor:
         """What the file says of an output. Raises ModelError where it is absent."""

@@ -5,12 +5,15 @@ What comes in: a `SourceModel`. What goes out: a `QuantizedModel`. It must not k
 
 from __future__ import annotations
 
+from typing import Any
+
 from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.errors import ModelError
-from accelsim.importer.tflite.model import TfliteModel
+from accelsim.importer.reasons import reason
+from accelsim.importer.tflite.model import TfliteModel, TfliteOperator
 from accelsim.quantize.spans import with_members
 from accelsim.quantize.tflite.graph import Graph
-from accelsim.quantize.tflite.operators import converter_of
+from accelsim.quantize.tflite.operators import Converter, converter_of
 
 
 def quantize_tflite(source: SourceModel) -> QuantizedModel:
@@ -30,9 +33,11 @@ def quantize_tflite(source: SourceModel) -> QuantizedModel:
             for operator in model.operators:
                 convert = converter_of(operator, model.name)
                 with graph.layer(operator):
-                    graph.finish(operator, convert(graph, operator))
+                    graph.finish(operator, _converted(graph, operator, convert))
             result = graph.builder.emit_output(graph.result())
         graph.builder.emit_func_output(result)
+    if not graph.layers:
+        raise ModelError(f"model {model.name} has no quantized operator")
     module = with_members(graph.module(), {name: (name,) for name in graph.layers})
     inputs = [model.tensors[index] for index in model.inputs]
     return QuantizedModel(
@@ -49,3 +54,13 @@ def quantize_tflite(source: SourceModel) -> QuantizedModel:
         original=model,
         output_names=tuple(model.tensors[index].name for index in model.outputs),
     )
+
+
+def _converted(graph: Graph, operator: TfliteOperator, convert: Converter) -> Any:
+    """An operator's results. Raises ModelError where Relax refuses its operands."""
+    try:
+        return convert(graph, operator)
+    except (ModelError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # TVM raises many kinds
+        raise graph.wrong(f"has operands that do not fit: {reason(error)}") from None

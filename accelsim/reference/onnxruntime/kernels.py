@@ -209,8 +209,8 @@ def _bias(island: _Island, name: str, a: Quantized, b: Quantized, gain: float = 
         return flat if values.dtype == np.int32 and same else None
     if name not in island.model.constants:
         return None
-    step = island.known(a.scale).astype(np.float64) * island.known(b.scale).astype(np.float64)
-    steps = np.rint(island.known(name).reshape(-1).astype(np.float64) / (step.reshape(-1) * gain))
+    exact = island.known(a.scale).astype(np.float64) * island.known(b.scale).astype(np.float64)
+    steps = np.rint(island.known(name).reshape(-1).astype(np.float64) / (exact.reshape(-1) * gain))
     return island.constant(f"{name} in steps", steps.astype(np.int32))
 
 
@@ -224,7 +224,8 @@ def _conv(island: _Island, core: OnnxNode, target: Quantized) -> OnnxNode | None
         if bias is None:
             return None
         names.append(bias)
-    if (island.known(pair[0].zero).dtype, island.known(pair[1].zero).dtype) == (np.int8, np.uint8):
+    kinds = tuple(island.known(one.zero).dtype.name for one in pair)
+    if kinds == ("int8", "uint8"):
         return None  # ONNX Runtime has no such kernel
     return OnnxNode(core.name, "QLinearConv", "", tuple(names), (target.value,), core.attributes)
 

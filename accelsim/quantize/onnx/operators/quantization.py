@@ -37,7 +37,7 @@ def quantized_constant(values: np.ndarray[Any, Any], levels: Levels) -> np.ndarr
     scale, zero = levels.scale.reshape(shape), levels.zero.reshape(shape)
     limits = np.iinfo(levels.dtype)
     steps = np.rint(values.astype(np.float32) / scale) + zero
-    return np.clip(steps, limits.min, limits.max).astype(levels.dtype)
+    return np.asarray(np.clip(steps, limits.min, limits.max), levels.dtype)
 
 
 def _output_dtype(node: OnnxNode) -> str | None:

@@ -99,6 +99,12 @@ def ops(session: nox.Session) -> None:
 
 
 @shared
+def operators(session: nox.Session) -> None:
+    """Run all cases of all operators in all configurations; `-- --resume` goes on after a stop."""
+    python(session, "-m", "accelsim.ops", "--campaign", *session.posargs)
+
+
+@shared
 def peers(session: nox.Session) -> None:
     """Run other projects' kernels and cases against the NPU: `-- --suite NAME --json FILE`."""
     python(session, "-m", "accelsim.peers", *session.posargs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +14,20 @@ from accelsim.errors import AccelsimError, InputError
 from accelsim.spec.config import CONFIGS, load_config
 
 LONG_RANDOM = 24
+INTERRUPTED = 130
+SAME, ANY = "same", "any"  # sources of results that need not be made again
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the chosen operators. Exit status: 0 equal, 1 different, 2 bad input."""
+    """Run the chosen operators. Exit status: 0 equal, 1 different, 2 bad input, 130 interrupted."""
     try:
         return _run(arguments)
     except AccelsimError as error:
         print(f"ops: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("ops: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -29,6 +35,18 @@ def _run(arguments: Sequence[str]) -> int:
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="default: all")
     parser.add_argument("--config", action="append", metavar="NAME", help="default: edge8")
     parser.add_argument("--long", action="store_true", help="all configurations, more cases")
+    parser.add_argument(
+        "--campaign",
+        action="store_true",
+        help="every claim: all configurations, arithmetic on edge8 alone, a line of progress each",
+    )
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const=SAME,
+        choices=(SAME, ANY),
+        help="leave out what passed before, with the same seed and sources, or with any",
+    )
     parser.add_argument("--seed", "--accelsim-seed", type=int, default=1)
     parser.add_argument("--random", type=int, help="random cases an operator (default: 4)")
     parser.add_argument("--case", action="append", default=[], metavar="NAME", help="or JSON")
@@ -48,7 +66,7 @@ def _run(arguments: Sequence[str]) -> int:
     from accelsim.ops.operators import known_operators, operator_of
     from accelsim.ops.outcome import STAGES, Stage
     from accelsim.ops.plugin import OpsPlugin
-    from accelsim.ops.results import RESULTS
+    from accelsim.ops.results import RESULTS, origin, read_results
     from accelsim.ops.session import Selection, Session
     from accelsim.ops.specs import from_json, specs_of
     from accelsim.simulate.bugs import find
@@ -60,7 +78,8 @@ def _run(arguments: Sequence[str]) -> int:
     for stage in options.stage:
         if stage not in list(STAGES):
             raise InputError(_unknown("stage", stage, [str(known) for known in STAGES]))
-    names = options.config or (list(CONFIGS) if options.long else ["edge8"])
+    everywhere = options.long or options.campaign
+    names = options.config or (list(CONFIGS) if everywhere else ["edge8"])
     configs = tuple(load_config(name) for name in names)
     random = options.random
     if random is None:
@@ -82,6 +101,7 @@ def _run(arguments: Sequence[str]) -> int:
         specs=tuple(from_json(operator_of(options.operators[0]), case) for case in written),
         bug=options.bug,
         extensions=tuple(str(path) for path in options.extend),
+        claimed=options.campaign,
     )
     for case in selection.cases:
         known = {
@@ -92,16 +112,32 @@ def _run(arguments: Sequence[str]) -> int:
         }
         if case not in known and not case.removeprefix("random").isdigit():
             raise InputError(_unknown("case", case, sorted(known)))
-    session = Session(selection, Path(options.results or RESULTS))
+    path = Path(options.results or RESULTS)
+    session = Session(selection, path, origin(options.seed))
+    if options.resume:
+        session.resume(read_results(path), session.origin if options.resume == SAME else None)
     if options.list:
-        for item in session.items():
+        for item in session.left():
             print(item)
         return 0
+    if options.resume:
+        print(f"ops: {len(session.finished)} done before, {len(session.left())} to do", flush=True)
+        if not session.left():
+            print("\n".join(session.table()))
+            return 0
     arguments = ["-q", "-p", "no:xdist", "--timeout=0", *rest, regression.__file__]
     xml = Path("build/junit/ops.xml")
     if not any(argument.startswith("--junit") for argument in rest):
         arguments.insert(0, f"--junitxml={xml}")
-    code = int(pytest.main(arguments, plugins=[OpsPlugin(session)]))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = int(pytest.main(arguments, plugins=[OpsPlugin(session, options.campaign)]))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if session.interrupted:
+        print(f"ops: interrupted; what was compared is in {path}", file=sys.stderr)
+        return INTERRUPTED
     return code if code in (0, 1, 2, 3) else 2
 
 

@@ -14,13 +14,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from accelsim.ops.operator import Operator
-from accelsim.ops.outcome import ARITHMETIC, Stage
+from accelsim.ops.outcome import ARITHMETIC, DEFAULT_CONFIG, Stage
 from accelsim.ops.results import Cell, Count, Results
 from accelsim.spec.config import CONFIGS, ENGINES
 from accelsim.spec.isa import BY_NAME
 
 SCHEMA = "accelsim.ops.matrix/1"
-DEFAULT_CONFIG = "edge8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,22 @@ def empty_cells(rows: Iterable[Row]) -> tuple[str, ...]:
         for (operator, stage, config), count in row.compared.items()
         if not count.elements
     )
+
+
+def wrong_instructions(operators: Iterable[Operator], results: Results) -> tuple[str, ...]:
+    """Where programs that were compared use other instructions than an operator names."""
+    found = []
+    for operator in operators:
+        used, named = results.instructions(operator.name), set(operator.facts.instructions)
+        found += [
+            f"{operator.name}: names the instruction {name}, and no compared program has used it"
+            for name in sorted(named - used)
+        ]
+        found += [
+            f"{operator.name}: a program uses the instruction {name}, which it does not name"
+            for name in sorted(used - named)
+        ]
+    return tuple(found)
 
 
 def to_json(rows: Iterable[Row]) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from accelsim.errors import ModelError
 from accelsim.legalize import legalize
 from accelsim.ops.batch import Batch
 from accelsim.ops.case import Case
-from accelsim.ops.matrix import DEFAULT_CONFIG, empty_cells, support_matrix
+from accelsim.ops.matrix import empty_cells, support_matrix, wrong_instructions
 from accelsim.ops.operators import module_of, operator_of
+from accelsim.ops.outcome import DEFAULT_CONFIG
 from accelsim.ops.results import Results
 from accelsim.ops.values import make_case
 from accelsim.sources import PACKAGE, rtl_root, vectors_root
@@ -41,7 +42,10 @@ def missing(name: str, results: Results) -> tuple[str, ...]:
         found.append(f"ops: accelsim/ops/operators has no case of {name}")
     for instruction in operator.facts.instructions:
         found += missing_code(instruction, PACKAGE, rtl_root())
-    return (*found, *empty_cells(support_matrix((operator,), results)))
+    found += empty_cells(support_matrix((operator,), results))
+    if results.instructions(name):
+        found += wrong_instructions((operator,), results)
+    return tuple(found)
 
 
 def missing_rooms(batch: Batch, case: Case, vectors: Path | None) -> Iterator[str]:

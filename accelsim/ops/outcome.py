@@ -30,6 +30,7 @@ class Stage(StrEnum):
 
 STAGES = tuple(Stage)
 ARITHMETIC = (Stage.FLOAT, Stage.EXPANSION, Stage.TORCH, Stage.LEGALIZED)
+DEFAULT_CONFIG = "edge8"  # whose cases prove the arithmetic
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ def session_of(config: pytest.Config) -> Session:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test an item."""
-    items = list(session_of(metafunc.config).items())
+    """One test an item that no earlier run has finished."""
+    items = session_of(metafunc.config).left()
     metafunc.parametrize("item", items, ids=[str(item) for item in items])
 
 
@@ -30,6 +30,8 @@ def test_operator(item: Item, request: pytest.FixtureRequest) -> None:
     try:
         outcome = session.run(item)
     except Exception as error:  # whatever it is, the item fails with its replay
+        if session.interrupted:  # code of others may have made another error of it
+            raise KeyboardInterrupt from None
         pytest.fail(session.failure(item, error), pytrace=False)
     if outcome.failed:
         pytest.fail(session.failure(item, outcome), pytrace=False)

@@ -4,7 +4,10 @@ What comes in: outcomes. What goes out: the file, and counts by cell. A case tha
 the place of its older result; the file keeps results by case, so that merging never counts twice.
 
     {"schema": "accelsim.ops/1", "operators": {NAME: {STAGE: {CONFIG: {CASE: RESULT}}}}}
-    RESULT: {"elements": n, "mismatches": n, "attributed": n, "cause": "…", "instructions": […]}
+    RESULT: {"elements": n, "mismatches": n, "attributed": n, "cause": "…", "instructions": […],
+             "detail": "…", "origin": "…"}
+
+`detail` says where a case failed, `origin` by which seed and sources the result was made.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accelsim.cosim.build import content_hash
 from accelsim.errors import InputError
-from accelsim.ops.outcome import Outcome
+from accelsim.ops.outcome import Outcome, Stage
+from accelsim.sources import PACKAGE, rtl_root
 
 SCHEMA = "accelsim.ops/1"
 RESULTS = Path("build/ops/results.json")
@@ -53,6 +58,24 @@ class Results:
         for found in cases.values():
             total.update({k: found[k] for k in COUNTS})
         return Count(len(cases), **total)
+
+    def outcomes(self, cell: Cell, origin: str | None) -> dict[str, Outcome]:
+        """Results of a cell by case: those of one origin, or all of them where it is None."""
+        operator, stage, config = cell
+        cases = self.operators.get(operator, {}).get(stage, {}).get(config, {})
+        return {
+            case: Outcome(
+                f"{operator}/{case}",
+                Stage(stage),
+                config,
+                **{key: found[key] for key in COUNTS},
+                detail=str(found.get("detail", "")),
+                cause=str(found.get("cause", "")),
+                instructions=tuple(found.get("instructions", ())),
+            )
+            for case, found in cases.items()
+            if origin is None or found.get("origin") == origin
+        }
 
     def instructions(self, operator: str) -> set[str]:
         """Names of all instructions that programs of the operator used."""
@@ -90,7 +113,16 @@ def _well_formed(found: Any, depth: int) -> bool:
     )
 
 
-def merge_results(path: Path, outcomes: Iterable[tuple[str, str, str, Outcome]]) -> None:
+def origin(seed: int) -> str:
+    """The seed, and 16 hex digits over the sources of package and RTL."""
+    rtl = rtl_root()
+    files = [*PACKAGE.rglob("*.py"), *rtl.rglob("*.sv"), *rtl.rglob("*.cpp")]
+    return f"{seed}-{content_hash(sorted(files))}"
+
+
+def merge_results(
+    path: Path, outcomes: Iterable[tuple[str, str, str, Outcome]], origin: str = ""
+) -> None:
     """Put (operator, case, configuration, outcome) into the file, other runs' cases kept.
 
     Runs that write at the same time wait for one another. Raises InputError where it cannot be
@@ -101,14 +133,16 @@ def merge_results(path: Path, outcomes: Iterable[tuple[str, str, str, Outcome]])
         with path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             with suppress(InputError):  # a damaged file is replaced
-                _write(path, read_results(path), outcomes)
+                _write(path, read_results(path), outcomes, origin)
                 return
-            _write(path, Results({}), outcomes)
+            _write(path, Results({}), outcomes, origin)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _write(path: Path, old: Results, outcomes: Iterable[tuple[str, str, str, Outcome]]) -> None:
+def _write(
+    path: Path, old: Results, outcomes: Iterable[tuple[str, str, str, Outcome]], origin: str
+) -> None:
     merged: Any = json.loads(json.dumps(old.operators))
     for operator, case, config, outcome in outcomes:
         stages = merged.setdefault(operator, {})
@@ -119,6 +153,8 @@ def _write(path: Path, old: Results, outcomes: Iterable[tuple[str, str, str, Out
             "attributed": outcome.attributed,
             "cause": outcome.cause,
             "instructions": list(outcome.instructions),
+            "detail": outcome.detail,
+            "origin": origin,
         }
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps({"schema": SCHEMA, "operators": merged}), encoding="utf-8")

@@ -19,8 +19,8 @@ from accelsim.cosim.session import Cosim
 from accelsim.ops.batch import Batch
 from accelsim.ops.case import Case, Spec
 from accelsim.ops.operators import operator_of
-from accelsim.ops.outcome import ARITHMETIC, STAGES, Outcome, Stage
-from accelsim.ops.results import merge_results
+from accelsim.ops.outcome import ARITHMETIC, DEFAULT_CONFIG, STAGES, Outcome, Stage
+from accelsim.ops.results import Results, merge_results
 from accelsim.ops.shrink import TRIES, shrink
 from accelsim.ops.specs import specs_of, to_json
 from accelsim.ops.stages import arithmetic, run
@@ -34,6 +34,7 @@ class Selection:
     """What to run. Empty `cases` means all; `random` cases are drawn beside the edge cases.
 
     `specs` take the place of the operators' own cases. `bug` is planted in the simulator.
+    `claimed` leaves out what the support matrix does not claim: arithmetic beyond edge8.
     """
 
     operators: tuple[str, ...]
@@ -45,6 +46,7 @@ class Selection:
     specs: tuple[Spec, ...] = ()
     bug: str | None = None
     extensions: tuple[str, ...] = ()  # files that were loaded, for the commands that replay
+    claimed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,18 @@ class Item:
 class Session:
     """Batches and simulations of one selection, made when first needed.
 
-    Outcomes go to the file `results` when the session closes.
+    Outcomes go to the file `results` whenever an operator is done on a configuration, and when the
+    session closes. `finished` items, of an earlier run, are not run again.
     """
 
     selection: Selection
     results: Path | None = None
+    origin: str = ""  # what the results say where they come from
     outcomes: list[tuple[Item, Outcome]] = field(default_factory=list)
+    finished: dict[Item, Outcome] = field(default_factory=dict)
+    interrupted: bool = False
+    _written: int = 0
+    _turn: tuple[str, str] | None = None
     _batches: dict[tuple[str, str, str], Batch] = field(default_factory=dict)
     _cosims: dict[str, Cosim] = field(default_factory=dict)
     _tries: int = 3 * TRIES
@@ -78,16 +86,38 @@ class Session:
         """In the order operator, configuration, stage, case."""
         for operator in self.selection.operators:
             for config in self.selection.configs:
-                for stage in self._stages(operator):
+                for stage in self._stages(operator, config.name):
                     for spec in self._specs(operator, config):
                         yield Item(operator, spec.name, stage, config.name)
 
     def run(self, item: Item) -> Outcome:
-        """Run one item and keep its outcome. Raises AccelsimError where it cannot be run."""
-        spec = self._spec(item)
-        outcome = self._run(item, spec, self._batch(item, spec))
+        """Run one item and keep its outcome. Raises what stopped it where it cannot be run."""
+        if self._turn != (item.operator, item.config):
+            self.write()
+            self._batches.clear()
+            self._turn = (item.operator, item.config)
+        try:
+            spec = self._spec(item)
+            outcome = self._run(item, spec, self._batch(item, spec))
+        except Exception as error:
+            name = f"{item.operator}/{item.case}"
+            config = "" if item.stage in ARITHMETIC else item.config
+            self.outcomes.append((item, Outcome(name, item.stage, config, 0, 1, _said(error))))
+            raise
         self.outcomes.append((item, outcome))
         return outcome
+
+    def resume(self, results: Results, origin: str | None) -> None:
+        """Take what passed before for done: of this origin, or of any where it is None."""
+        for item in self.items():
+            cell = (item.operator, str(item.stage), item.config)
+            outcome = results.outcomes(cell, origin).get(item.case)
+            if outcome is not None and not outcome.failed:
+                self.finished[item] = outcome
+
+    def left(self) -> list[Item]:
+        """Items that an earlier run did not finish."""
+        return [item for item in self.items() if item not in self.finished]
 
     def shrunk(self, item: Item, error: Exception | None = None) -> tuple[Spec, str]:
         """A small spec that fails as a drawn case does, and what it says; `error` if it raised."""
@@ -135,16 +165,27 @@ class Session:
         for cosim in self._cosims.values():
             cosim.close()
         self._cosims.clear()
-        if self.results is not None and self.outcomes and self.selection.bug is None:
-            rows = [(i.operator, i.case, i.config, one) for i, one in self.outcomes]
-            merge_results(self.results, rows)
+        self.write()
+
+    def write(self) -> None:
+        """Write the results that are not in the file yet."""
+        new = self.outcomes[self._written :]
+        if self.results is not None and new and self.selection.bug is None:
+            rows = [(item.operator, item.case, item.config, one) for item, one in new]
+            merge_results(self.results, rows, self.origin)
+        self._written = len(self.outcomes)
 
     def _config(self, name: str) -> Config:
         return next(config for config in self.selection.configs if config.name == name)
 
-    def _stages(self, operator: str) -> tuple[Stage, ...]:
+    def _stages(self, operator: str, config: str) -> tuple[Stage, ...]:
         known = operator_of(operator).stages
-        return tuple(stage for stage in self.selection.stages if stage in known)
+        left_out = ARITHMETIC if self.selection.claimed and config != DEFAULT_CONFIG else ()
+        return tuple(s for s in self.selection.stages if s in known and s not in left_out)
+
+    def _compared(self) -> Iterator[tuple[Item, Outcome]]:
+        yield from self.finished.items()
+        yield from self.outcomes
 
     def _specs(self, operator: str, config: Config) -> list[Spec]:
         if self.selection.specs:
@@ -192,7 +233,7 @@ class Session:
         """Compared elements by operator × stage × configuration, and the mismatches."""
         compared: Counter[tuple[str, str, Stage]] = Counter()
         wrong: Counter[tuple[str, str, Stage]] = Counter()
-        for item, outcome in self.outcomes:
+        for item, outcome in self._compared():
             key = (item.operator, item.config, item.stage)
             compared[key] += outcome.elements
             wrong[key] += outcome.mismatches
@@ -203,7 +244,7 @@ class Session:
                 cells = []
                 for stage in stages:
                     key = (operator, config.name, stage)
-                    absent = stage not in self._stages(operator)
+                    absent = stage not in self._stages(operator, config.name)
                     cells.append("-" if absent else _cell(compared[key], wrong[key]))
                 lines.append(f"{operator:18}{config.name:7}" + "".join(f"{c:>16}" for c in cells))
         return lines + [f"attributed: {note}" for note in self._causes()]
@@ -211,7 +252,7 @@ class Session:
     def _causes(self) -> list[str]:
         differ: Counter[str] = Counter()
         of: Counter[str] = Counter()
-        for _, outcome in self.outcomes:
+        for _, outcome in self._compared():
             if outcome.cause:
                 differ[outcome.cause] += outcome.attributed
                 of[outcome.cause] += outcome.elements
@@ -220,13 +261,13 @@ class Session:
     def empty(self) -> list[str]:
         """Operators, stages and configurations in which nothing was compared."""
         compared: Counter[tuple[str, str, Stage]] = Counter()
-        for item, outcome in self.outcomes:
+        for item, outcome in self._compared():
             compared[(item.operator, item.config, item.stage)] += outcome.elements
         return [
             f"{operator}, {stage} on {config.name}"
             for operator in self.selection.operators
             for config in self.selection.configs
-            for stage in self._stages(operator)
+            for stage in self._stages(operator, config.name)
             if not compared[(operator, config.name, stage)]
         ]
 

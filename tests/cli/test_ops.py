@@ -22,8 +22,9 @@ from tests.cli.invocation import invoke
 def record(folder: Path, *stages: Stage) -> Path:
     """A results file with two elements compared in each of these stages of add."""
     path = folder / RESULTS
+    used = operator_of("add").facts.instructions
     rows = [
-        (name, "plain", config, Outcome("add/plain", Stage(stage), config, 2, 0))
+        (name, "plain", config, Outcome("add/plain", Stage(stage), config, 2, 0, "", "", 0, used))
         for name, stage, config in claimed_cells(operator_of("add"))
         if stage in stages
     ]

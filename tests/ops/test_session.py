@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -142,15 +143,110 @@ def test_bad_arguments_are_one_sentence_and_exit_code_two(
     assert named in error and error.count("\n") == 1
 
 
-def test_command_prints_a_table_and_writes_junit(tmp_path: Any) -> None:
-    xml = tmp_path / "ops.xml"
-    arguments = ["relu", "--case", "plain", "--stage", "sim", f"--junitxml={xml}"]
-    arguments += ["--results", str(tmp_path / "results.json")]
-    command = [sys.executable, "-m", "accelsim.ops", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "elements compared" in done.stdout
-    assert 'name="accelsim_seed" value="1"' in xml.read_text(encoding="utf-8")
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results.json"
+
+
+def command(results: Path, *arguments: str) -> int:
+    """Two cases of relu on the simulator, as the command runs them."""
+    xml = f"--junitxml={results.with_name('ops.xml')}"
+    cases = ("--case", "plain", "--case", "one_row", "--stage", "sim")
+    return main(["relu", *cases, "--results", str(results), xml, *arguments])
+
+
+def test_command_prints_a_table_and_writes_junit(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(results) == 0
+    assert "elements compared" in capsys.readouterr().out
+    xml = results.with_name("ops.xml").read_text(encoding="utf-8")
+    assert 'name="accelsim_seed" value="1"' in xml and 'tests="2"' in xml
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, hidden: bool = False) -> None:
+    """A signal during item `number` of a session, which others' code may make another error."""
+    run_item, count = Session.run, iter(range(99))
+
+    def interrupted(session: Session, item: Item) -> Outcome:
+        if next(count) == number:
+            try:
+                os.kill(os.getpid(), signal.SIGTERM if hidden else signal.SIGINT)
+                time.sleep(10)
+            except KeyboardInterrupt:
+                if hidden:
+                    raise RuntimeError("of a foreign function") from None
+                raise
+        return run_item(session, item)
+
+    monkeypatch.setattr(Session, "run", interrupted)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_interrupted_run_keeps_what_was_compared_and_is_resumed(
+    hidden: bool, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 1, hidden)
+        assert command(results) == 130
+    assert capsys.readouterr().err == f"ops: interrupted; what was compared is in {results}\n"
+    assert read_results(results).count(("relu", "sim", "edge8")).cases == 1
+    assert command(results, "--resume") == 0
+    assert "ops: 1 done before, 1 to do\n" in capsys.readouterr().out
+    assert read_results(results).count(("relu", "sim", "edge8")).cases == 2
+
+
+def test_resumed_run_repeats_what_failed_and_what_is_of_other_sources_or_seeds(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(results) == 0
+
+    def left(*arguments: str) -> int:
+        capsys.readouterr()
+        assert command(results, "--list", *arguments) == 0
+        return len(capsys.readouterr().out.splitlines())
+
+    assert left("--resume") == 0 and left() == 2
+    assert left("--resume", "same", "--seed", "2") == 2
+    assert left("--resume", "any", "--seed", "2") == 0
+    found = json.loads(results.read_text())
+    found["operators"]["relu"]["sim"]["edge8"]["plain"]["mismatches"] = 1
+    results.write_text(json.dumps(found))
+    assert left("--resume") == 1
+
+
+def test_item_that_cannot_be_run_is_recorded_as_failed(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(session: Session, item: Item, spec: Any, batch: Any) -> Outcome:
+        raise InputError("this is broken")
+
+    monkeypatch.setattr(Session, "_run", broken)
+    assert command(results) == 1
+    case = read_results(results).operators["relu"]["sim"]["edge8"]["plain"]
+    assert (case["elements"], case["mismatches"]) == (0, 1)
+    assert case["detail"] == "InputError: this is broken"
+
+
+def test_campaign_has_every_claim_and_says_how_far_it_is(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(results, "--campaign", "--stage", "int8") == 0
+    said = capsys.readouterr().out
+    assert all(f"relu {config}: " in said for config in CONFIGS) and "3/3 " in said
+    found = read_results(results).operators["relu"]
+    assert set(found["sim"]) == set(CONFIGS) and set(found["int8"]) == {"edge8"}
+
+
+def test_interrupt_before_anything_ran_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("accelsim.ops.__main__._run", interrupted)
+    assert main(["relu"]) == 130
+    assert capsys.readouterr().err == "ops: interrupted\n"
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,19 @@ from pathlib import Path
 import pytest
 
 from accelsim.errors import AccelsimError
-from accelsim.ops import STAGES, known_operators, operator_of
-from accelsim.ops.matrix import DEFAULT_CONFIG, empty_cells, support_matrix
+from accelsim.ops import STAGES, Outcome, Stage, known_operators, operator_of
+from accelsim.ops.matrix import empty_cells, support_matrix, wrong_instructions
 from accelsim.ops.operators import register
-from accelsim.ops.outcome import ARITHMETIC
-from accelsim.ops.results import read_results
+from accelsim.ops.outcome import ARITHMETIC, DEFAULT_CONFIG
+from accelsim.ops.results import merge_results, read_results
 from accelsim.ops.session import Item, Selection, Session
 from accelsim.spec.config import CONFIGS
 
 CASES = (
-    *("plain", "one_row", "zero_points_high", "random0"),
+    *("plain", "one_channel", "zero_points_high", "random0"),
     *("plain_tflite", "plain_onnxruntime"),
+    # What movements do with other instructions: another scale, channels that move.
+    *("rescaled", "no_multiplier", "channels", "every_third_channel", "second"),
 )
 INSTRUCTIONS = tuple(stage for stage in STAGES if stage not in ARITHMETIC)
 pytestmark = pytest.mark.rtl
@@ -96,9 +98,21 @@ def test_matrix_claims_nothing_that_was_not_compared(everything: Slice) -> None:
     everything.write()
     results = read_results(everything.results)
     assert empty_cells(support_matrix(operators.values(), results)) == ()
-    for name, operator in operators.items():
-        used = results.instructions(name)  # by a few cases: a family may name more
-        assert used and used <= set(operator.facts.instructions), name
+    assert wrong_instructions(operators.values(), results) == ()
+
+
+def test_instruction_named_too_many_or_too_few_is_a_wrong_claim(tmp_path: Path) -> None:
+    add = operator_of("add")
+    outcome = Outcome("add/plain", Stage.SIM, "edge8", 9, 0, instructions=add.facts.instructions)
+    merge_results(tmp_path / "results.json", [("add", "plain", "edge8", outcome)])
+    results = read_results(tmp_path / "results.json")
+    assert wrong_instructions((add,), results) == ()
+    more = replace(add, facts=replace(add.facts, instructions=(*add.facts.instructions, "pool")))
+    (said,) = wrong_instructions((more,), results)
+    assert said == "add: names the instruction pool, and no compared program has used it"
+    fewer = replace(add, facts=replace(add.facts, instructions=("load", "store")))
+    (said,) = wrong_instructions((fewer,), results)
+    assert said == "add: a program uses the instruction add, which it does not name"
 
 
 def test_operator_without_cases_is_an_empty_claim(known: dict[str, object], tmp_path: Path) -> None:

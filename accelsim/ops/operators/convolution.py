@@ -340,12 +340,12 @@ def quantized_linear(case: Case, inputs: list[Any]) -> Any:
     return torch.relu(result) if case.spec.relu else result
 
 
-def facts(instruction: str, *limits: str) -> Facts:
+def facts(instruction: str, *limits: str, others: tuple[str, ...] = ()) -> Facts:
     """What the support matrix says of a product with weights."""
     return Facts(
         types="int8 or uint8 activations, int8 weights, int32 bias and sums",
         limits=(*limits, *LIMITS),
-        instructions=("load", "store", instruction, "drain"),
+        instructions=("load", "store", *others, instruction, "drain"),
         roundings=ROUNDINGS,
         exact=PEERS,
     )
@@ -375,7 +375,7 @@ OPERATORS = (
         "depthwise_conv2d",
         depthwise_edges,
         draw_depthwise,
-        facts("dwconv", "one output a channel"),
+        facts("dwconv", "one output a channel", others=("conv",)),  # which one channel takes
     ),
     Operator(
         "linear",

@@ -155,5 +155,6 @@ OPERATORS = (
         draw_of(RepeatSpec, (4,), _resize_fields),
         (_resize_relax, _resize_torch),
         limits=("indices that float32 finds exactly",),
+        instructions=("load", "store", "pool", "lookup"),
     ),
 )

@@ -54,6 +54,8 @@ def _order_edges(config: Config) -> tuple[Spec, ...]:
         replace(deep, name="deep_channels_last", target=(0, 2, 3, 1)),
         replace(deep, name="deep_reversed", target=(3, 2, 1, 0)),
         replace(plain, name="matrix", size=(), batch=5, target=(1, 0)),
+        replace(plain, name="rescaled", ratio=1.7),
+        replace(plain, name="no_multiplier", ratio=1.2, input_scale=0.1),
         replace(plain, name="sequence", size=(lanes + 1,), target=(0, 2, 1)),
     )
 
@@ -122,6 +124,7 @@ OPERATORS = (
         draw_of(ShapeSpec, (2, 3, 4), _order_fields),
         (_order_relax, _order_torch),
         limits=("at unchanged scale where channels move",),
+        instructions=("load", "store", "conv", "drain", "pool", "lookup"),
     ),
     move(
         "reshape",

@@ -157,6 +157,7 @@ OPERATORS = (
         _shuffle_edges,
         draw_of(FactorSpec, (4,), _shuffle_fields),
         (_shuffle_relax, _shuffle_torch),
+        instructions=("load", "store", "conv", "drain", "pool"),
     ),
     move(
         "pixel_shuffle",

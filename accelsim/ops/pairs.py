@@ -73,7 +73,7 @@ def pair_edges(config: Config) -> tuple[PairSpec, ...]:
         *ways,
         *constants,
         replace(plain, name="saturating", spread=600.0, few="most of its outputs saturate"),
-        replace(plain, name="relu", relu=True),
+        replace(plain, name="relu", relu=True, zeros=(130, 120, 90)),  # half of it is positive
         replace(plain, name="one_scale", equal=True),
     )
     return (*specs, *rounded(specs, NAMED))

@@ -98,15 +98,16 @@ def reduction_edges(config: Config) -> tuple[ReductionSpec, ...]:
         replace(plain, name="beyond_activations", size=beyond, spread=300.0),
         replace(plain, name="narrowing", spread=6.0, few="a mean of few steps"),
         *rounded((plain, total), ("plain", "sum")),
-        *rounded((replace(plain, name="columns", axes=(3,), zeros=(0, 255)),), ("columns",)),
+        *rounded((replace(plain, name="columns", axes=(3,), zeros=(255, 250)),), ("columns",)),
     )
 
 
 def adaptive_edges(config: Config) -> tuple[AdaptiveSpec, ...]:
     """Outputs that divide the map and others."""
     plain = AdaptiveSpec("plain", channels=config.lanes, size=(7, 10))
+    alike = {"beyond_activations": "means of many elements lie close together"}
     return (
-        *common_edges(config, plain, 1),
+        *(replace(one, few=alike.get(one.name, one.few)) for one in common_edges(config, plain, 1)),
         replace(plain, name="even", size=(6, 9)),
         replace(plain, name="more_outputs", outputs=(9, 12)),
         replace(plain, name="one_output", outputs=(1, 1)),

@@ -65,6 +65,7 @@ def measure(
         if name in check.backends
     }
     counts = {name: _Count() for name in groups}
+    seen: dict[str, tuple[int, int]] = {}  # least and greatest value of each layer's golden
     every = list(dict.fromkeys(group for chosen in groups.values() for group in chosen))
     for done, group in enumerate(every):
         run.check_time()
@@ -72,11 +73,18 @@ def measure(
             run.progress(f"{samples.origin}: sample {done * batch} of {len(every) * batch}")
         inputs = _chosen(samples, shapes, np.asarray(group))
         expected = _Expected.of(check, inputs)
+        for name, values in expected.tensors.items():
+            low, high = seen.get(name, (127, -128))
+            seen[name] = (
+                min(low, int(values.min(initial=127))),
+                max(high, int(values.max(initial=-128))),
+            )
         for name, chosen in groups.items():
             if group in chosen:
                 outputs = _run(name, check, library, inputs, expected, counts[name])
                 _judge(counts[name], outputs, np.asarray(group), samples, classes["framework"])
-    return _accuracy(samples, classes, counts)
+    varied = frozenset(name for name, (low, high) in seen.items() if low < high)
+    return _accuracy(samples, classes, counts, varied)
 
 
 def _groups(
@@ -220,7 +228,10 @@ def _framework_classes(
 
 
 def _accuracy(
-    samples: Samples, classes: Mapping[str, np.ndarray | None], counts: Mapping[str, _Count]
+    samples: Samples,
+    classes: Mapping[str, np.ndarray | None],
+    counts: Mapping[str, _Count],
+    varied: frozenset[str],
 ) -> Accuracy:
     share, asked = {}, {}
     if samples.labels is not None:
@@ -239,6 +250,7 @@ def _accuracy(
         wrong={name: count.wrong for name, count in counts.items()},
         compared={name: count.compared for name, count in counts.items()},
         agreement={name: (one.same, one.asked) for name, one in counts.items() if one.asked},
+        varied=varied,
         golden={
             name: (*one.golden, one.other_class)
             for name, one in counts.items()

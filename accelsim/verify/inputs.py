@@ -1,14 +1,15 @@
 """The inputs of a run: a file of the user's, or a seeded choice from the model's own data.
 
 A file is a `.npy` for a model with one input, or a `.npz` with an array for each input: by its
-name, by `in_NAME`, or `x` where there is one input only. Arrays have the model's own dtypes and
-layout. Where verification takes it, a file may hold several batches one after another, integer
-`labels`, one a sample, and the `golden` (or `y_ref`, `y_noopt`) of the model's first output;
-other arrays named `y_…` or `pre_…` are passed over.
+name (or with `_` for what is no letter), by `in_NAME`, or `x` where there is one input only. Arrays
+have the model's own dtypes and layout. Where verification takes it, a file may hold several batches
+one after another, integer `labels`, one a sample, and the `golden` (or `y_ref`, `y_noopt`) of the
+model's first output; other arrays named `y_…` or `pre_…` are passed over.
 """
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -217,7 +218,8 @@ def _named(
     """The same with every input under the model's name of it."""
     found = dict(arrays)
     for name in names:
-        others = [f"in_{name}", *(["x"] if len(names) == 1 else [])]
+        plain = re.sub(r"\W", "_", name)
+        others = [plain, f"in_{name}", f"in_{plain}", *(["x"] if len(names) == 1 else [])]
         known = next((one for one in (name, *others) if one in found), None)
         if known is None:
             raise InputError(

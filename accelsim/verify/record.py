@@ -25,6 +25,7 @@ class Accuracy:
     wrong: Mapping[str, int]  # elements of layers and outputs that differ from the reference
     compared: Mapping[str, int]
     agreement: Mapping[str, tuple[int, int]]  # samples of the framework's class, samples
+    varied: frozenset[str]  # layers whose golden has more than one value over all samples
     golden: Mapping[str, tuple[int, int, float, int]]  # elements, different, furthest, classes
 
 

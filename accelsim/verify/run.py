@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 
@@ -84,6 +85,7 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
         whole = check_layers(run, check, batch, library, waivers)
         if options.layer is None:
             check_network(run, source, quantized, check, library, whole, batch.samples)
+        _note_constant(run, check)
     if options.layer is None:
         check_stalls(run, batch, library, golden_batch)
     record.problems += [not_needed(w) for w in waivers if w not in record.waivers]
@@ -151,12 +153,29 @@ def check_layers(
             run.check_time()
             run.progress(f"layer {layer.name}")
             _add(run, [check_layer(check, program, number, whole)], waivers)
-            if check.batch.constant(layer.output):
-                record.problems.append(
+    record.layers.sort(key=_order(check))
+    return whole
+
+
+def _order(check: LayerCheck) -> Callable[[LayerReport], int]:
+    """Layers as the network runs them, those on the host among the others."""
+    names = [layer.name for layer in check.goldens.reference.layers]
+    places = {name: place for place, name in enumerate(names)}
+    return lambda layer: places.get(layer.name, len(places))
+
+
+def _note_constant(run: Verification, check: LayerCheck) -> None:
+    """Layers whose golden has one value in the batch, and over the samples where there are some."""
+    accuracy = run.record.accuracy
+    varied = frozenset() if accuracy is None else accuracy.varied
+    for program in check.compiled.programs:
+        for layer in program.layers:
+            chosen = run.options.layer in (None, layer.name)
+            if chosen and check.batch.constant(layer.output) and layer.output not in varied:
+                run.record.problems.append(
                     f"layer {layer.name}: its golden has one value only and proves nothing; "
                     "choose another --input or --seed"
                 )
-    return whole
 
 
 def _add(run: Verification, layers: list[LayerReport], waivers: tuple[Waiver, ...]) -> None:

@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,21 +83,28 @@ def _wrap(made: Any, name: str) -> SourceModel:
     if isinstance(made, SourceModel):
         source = dataclasses.replace(made, name=name)
         if isinstance(source.float_module, torch.nn.Module):
-            source.float_module.eval()
+            _to_eval(source.float_module)
         return source
     if isinstance(made, torch.export.ExportedProgram):
         return from_program(made, name)
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module)):
         raise ModelError(f"{name} returned a {type(made).__name__}; return {_EXPECTED}")
     module, inputs = made
+    _to_eval(module)
     arrays = input_arrays(inputs, name)
     return SourceModel(
         name=name,
-        float_module=module.eval(),
+        float_module=module,
         example_inputs=arrays,
         input_names=_input_names(module, len(arrays), name),
         calibration=(arrays[0],) if len(arrays) == 1 else (),
     )
+
+
+def _to_eval(module: torch.nn.Module) -> None:
+    """Leave training mode; torchao's exported modules have none of their own, and say so."""
+    with suppress(NotImplementedError):
+        module.eval()
 
 
 def _input_names(module: torch.nn.Module, count: int, name: str) -> tuple[str, ...]:

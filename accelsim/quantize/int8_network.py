@@ -7,6 +7,7 @@ every layer. It must not know Relax.
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -18,7 +19,7 @@ from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.fx_graph import FxQuantized, qnnpack_engine
 from accelsim.quantize.golden import label_nodes, make_clamps_contiguous, record
-from accelsim.quantize.int8_modules import trace_int8
+from accelsim.quantize.int8_modules import packed_weights, trace_int8
 from accelsim.quantize.int8_reference import int8_reference
 from accelsim.quantize.names import group_names
 
@@ -39,6 +40,8 @@ def read_int8(source: SourceModel, unseen: frozenset[str] = frozenset()) -> FxQu
         warnings.simplefilter("ignore")
         traced, names = trace_int8(source.float_module, source.name)
         _refuse_unseen(names, unseen, source.name)
+        for node in traced.graph.nodes:
+            _check_scales(traced, node, names.get(node.name, [node.name])[0], source.name)
         make_clamps_contiguous(traced)
         values = _values(traced, source)
         reference = int8_reference(traced, names, values, source.name)
@@ -62,6 +65,30 @@ def _refuse_unseen(names: dict[str, list[str]], unseen: frozenset[str], model: s
             raise ModelError(
                 f"the observer of layer '{own}' of {model} never saw data; run the prepared model "
                 "on calibration batches before it is converted"
+            )
+
+
+def _check_scales(traced: fx.GraphModule, node: fx.Node, name: str, model: str) -> None:
+    """Raises ModelError, naming the layer, where a kernel's scale is not a positive number."""
+    found: list[Any] = [node.kwargs.get("scale")]
+    if node.op == "call_module":
+        found.append(getattr(traced.get_submodule(str(node.target)), "scale", None))
+    for source in node.all_input_nodes:
+        if source.op == "get_attr" and re.search(r"_scale_\d+$", str(source.target)):
+            owner, _, attribute = str(source.target).rpartition(".")
+            found.append(getattr(traced.get_submodule(owner), attribute))
+    weights = packed_weights(traced, node)
+    if weights is not None:
+        channel = weights.weight.qscheme() != torch.per_tensor_affine
+        found.append(weights.weight.q_per_channel_scales() if channel else weights.weight.q_scale())
+    for scale in found:
+        if not isinstance(scale, int | float | torch.Tensor):
+            continue
+        scales = torch.as_tensor(scale).float()
+        if not bool((torch.isfinite(scales) & (scales > 0)).all()):
+            raise ModelError(
+                f"layer '{name}' of {model} has the scale {float(scales.min()):g}; a positive "
+                "number is needed"
             )
 
 

@@ -30,6 +30,7 @@ from accelsim.quantize.prepared import (
 from accelsim.quantize.program_checks import check_program
 from accelsim.quantize.pt2e import export_pt2e, is_pt2e
 from accelsim.quantize.recipe import Recipe
+from accelsim.quantize.split_layers import split_layers
 
 
 def quantize(
@@ -57,11 +58,9 @@ def quantize(
 
         return quantize_onnx(source)
     if source.already_quantized:
-        program = source.float_module
-        return _assemble(source, program, exported_names(program), None)
+        return _exported(source, source.float_module)
     if is_pt2e(source.float_module):
-        program = export_pt2e(source)
-        return _assemble(source, program, exported_names(program), None)
+        return _exported(source, export_pt2e(source))
     if is_prepared_fx(source.float_module):
         return quantized_model(source, convert_prepared_fx(source))
     if has_observers(source.float_module):
@@ -79,6 +78,14 @@ def quantized_model(source: SourceModel, quantized: FxQuantized) -> QuantizedMod
     """
     label_layers(quantized, source.example_inputs, source.name)
     return _labelled(source, quantized)
+
+
+def _exported(source: SourceModel, given: torch.export.ExportedProgram) -> QuantizedModel:
+    program = split_layers(given)
+    names = exported_names(program)
+    if program is not given:
+        keep_names(program, names)
+    return _assemble(source, program, names, None)
 
 
 def _labelled(source: SourceModel, quantized: FxQuantized) -> QuantizedModel:

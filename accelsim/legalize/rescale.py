@@ -79,6 +79,21 @@ def table_of(
     return levels
 
 
+def joined_table(source: Quantization, target: Quantization, limits: tuple[int, int]) -> I8:
+    """The level of x is table[x + 128] where TFLite's CONCATENATION joins uint8 tensors.
+
+    In float32 it multiplies stored values by s · (1 / so), subtracts the zero point so multiplied,
+    and rounds half away from zero.
+    """
+    scale = source.scale * (np.float32(1.0) / target.scale)
+    bias = np.float32(-source.zero_point) * scale
+    stored = np.arange(-128, 128) + source.shift
+    real = (stored.astype(np.float32) * scale + bias).astype(np.float64)
+    steps = np.copysign(np.floor(np.abs(real) + 0.5), real)
+    levels: I8 = np.clip(steps + target.int8_zero_point, *limits).astype(np.int8)
+    return levels
+
+
 def fixed_point(real: float) -> tuple[int, int]:
     """(mantissa, shift) of mantissa · 2^(shift - 31), the mantissa rounded half away from zero.
 

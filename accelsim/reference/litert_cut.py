@@ -105,8 +105,8 @@ class Cutter:
 class Kernels:
     """A model on LiteRT's reference kernels. Raises ToolError where they refuse it."""
 
-    def __init__(self, data: bytes, keep: bool = False) -> None:
-        """`keep` keeps the values of all tensors after a run."""
+    def __init__(self, data: bytes, *, keep: bool = False, plain: bool = True) -> None:
+        """`keep` keeps all tensors' values after a run; not `plain` has the optimised kernels."""
         try:
             from ai_edge_litert.interpreter import Interpreter, OpResolverType
         except ModuleNotFoundError:
@@ -115,7 +115,9 @@ class Kernels:
             self._interpreter: Any = Interpreter(
                 model_content=data,
                 num_threads=1,
-                experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+                experimental_op_resolver_type=OpResolverType.BUILTIN_REF
+                if plain
+                else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
                 experimental_preserve_all_tensors=keep,
             )
             self._interpreter.allocate_tensors()

@@ -18,7 +18,7 @@ from accelsim.legalize.movement import STARTS, Move, UnknownMoveError, UnmovedEr
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.operators.transpose import axes_of, renames
 from accelsim.legalize.pieces import MOST_PIECES, TooManyPiecesError, parts_of
-from accelsim.legalize.rescale import rescaling, table_of, unchanged
+from accelsim.legalize.rescale import joined_table, rescaling, table_of, unchanged
 
 _NAMES = {
     "relax.nn.pad": "pad",
@@ -71,13 +71,13 @@ def _has_multiplier(frame: Frame, node: Node) -> bool:
     leaf = leaf_of(frame, node.var)
     if leaf is None:
         return True
-    change = _change(frame, leaf)
+    change = _change(frame, leaf, node.op)
     return change[1] is None
 
 
 def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
     """Raises UnmovedError for several constants, TooManyPiecesError."""
-    changes = [_change(frame, leaf) for leaf in move.leaves]
+    changes = [_change(frame, leaf, node.op) for leaf in move.leaves]
     parts = parts_of(move.codes, [nhwc(leaf.shape, leaf.layout) for leaf in move.leaves])
     if len(parts) > 1 and axes_of(move, frame) is not None and changes[0] == UNCHANGED:
         raise TooManyPiecesError
@@ -91,11 +91,13 @@ def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
     return operator_of(frame, name, move.leaves, compute, absorbed=move.absorbed)
 
 
-def _change(frame: Frame, leaf: Leaf) -> tuple[Requantize | None, I8 | None]:
+def _change(frame: Frame, leaf: Leaf, op: str) -> tuple[Requantize | None, I8 | None]:
     """How a leaf's levels become those of the output: by a multiplier, or else by a table."""
     source, target = leaf.quantization, frame.quantization
     if unchanged(source, target, frame.int8_limits):
         return UNCHANGED
+    if frame.rounding == "tflite" and op == "relax.concat" and source.dtype == "uint8":
+        return None, joined_table(source, target, frame.int8_limits)
     found = rescaling(source, target, frame.rounding, frame.int8_limits)
     if isinstance(found, Requantize):
         return found, None

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import tvm
 from numpy.typing import NDArray
 from tvm import relax
 
@@ -30,7 +31,8 @@ class Graph:
     def __init__(self, model: TfliteModel) -> None:
         """Start with the model's inputs."""
         self.model = model
-        self.builder: Any = relax.BlockBuilder()
+        self._builder: Any = relax.BlockBuilder()
+        self._bindings: list[Any] = []
         self.layers: list[str] = []
         self.parameters = [_parameter(model, index) for index in model.inputs]
         self._values: dict[int, Any] = dict(zip(model.inputs, self.parameters, strict=True))
@@ -58,7 +60,10 @@ class Graph:
         """Bind a call under the current layer's name, or another's."""
         own = name or self._name
         spanned = with_span(call, own) if own and isinstance(call, relax.Call) else call
-        return self.builder.emit(spanned)
+        value = self._builder.normalize(spanned)
+        variable = relax.DataflowVar(f"lv{len(self._bindings)}", value.ty)
+        self._bindings.append(relax.VarBinding(variable, value))
+        return variable
 
     def tensor(self, operator: TfliteOperator, place: int) -> TfliteTensor:
         """What the file says of an input. Raises ModelError where it is absent."""
@@ -105,7 +110,7 @@ class Graph:
 
     def taken(self, value: Value, numbers: Any, axis: int) -> Value:
         """Elements of an axis by their numbers."""
-        return self.emit(op.take(value, constant(numbers, "int64"), axis, mode="fast"))
+        return self.emit(op.take(value, constant(numbers, "int64"), axis, mode="clip"))
 
     def axis(self, number: int, rank: int) -> int:
         """An axis counted from either end. Raises ModelError where there is none."""
@@ -144,17 +149,19 @@ class Graph:
         call = op.quantize(value, *parameters, axis=0, out_dtype=tensor.dtype)
         return self.emit(call, tensor.name)
 
-    def result(self) -> Any:
-        """What the model returns: one tensor, or a tuple."""
-        values = [self._values[index] for index in self.model.outputs]
-        return values[0] if len(values) == 1 else relax.Tuple(values)
-
     def module(self) -> Any:
-        """The finished module, its function marked as one of channels that come last."""
-        module = self.builder.get()
-        return relax.transform.Normalize()(
-            type(module)({"main": module["main"].with_attr(CHANNELS_LAST, True)})
-        )
+        """The finished module, which returns one tensor or a tuple.
+
+        Its function is marked as one of channels that come last.
+        """
+        values = [self._values[index] for index in self.model.outputs]
+        result = self._builder.normalize(values[0] if len(values) == 1 else relax.Tuple(values))
+        returned = relax.Var("result", result.ty)
+        block = relax.DataflowBlock([*self._bindings, relax.VarBinding(returned, result)])
+        body = relax.SeqExpr([block], returned)
+        function = relax.Function(self.parameters, body, ret_ty=result.ty)
+        marked = function.with_attr("global_symbol", "main").with_attr(CHANNELS_LAST, True)
+        return relax.transform.Normalize()(tvm.IRModule({"main": marked}))
 
 
 def constant(values: Any, dtype: str | None = None) -> Any:

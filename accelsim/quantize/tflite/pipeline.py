@@ -28,14 +28,10 @@ def quantize_tflite(source: SourceModel) -> QuantizedModel:
             "quantization"
         )
     graph = Graph(model)
-    with graph.builder.function("main", graph.parameters):
-        with graph.builder.dataflow():
-            for operator in model.operators:
-                convert = converter_of(operator, model.name)
-                with graph.layer(operator):
-                    graph.finish(operator, _converted(graph, operator, convert))
-            result = graph.builder.emit_output(graph.result())
-        graph.builder.emit_func_output(result)
+    for operator in model.operators:
+        convert = converter_of(operator, model.name)
+        with graph.layer(operator):
+            graph.finish(operator, _converted(graph, operator, convert))
     if not graph.layers:
         raise ModelError(f"model {model.name} has no quantized operator")
     module = with_members(graph.module(), {name: (name,) for name in graph.layers})

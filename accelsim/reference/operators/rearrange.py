@@ -21,6 +21,7 @@ from accelsim.reference.derive import ends_of
 from accelsim.reference.flow import RESHAPES, Claim, Island, Node, Source, Weight
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
 from accelsim.reference.multipliers import quotient_scaling
+from accelsim.reference.network import QuantizedTensor
 from accelsim.reference.operators import Operator
 from accelsim.reference.scaling import MODES
 from accelsim.reference.site import Site, same_levels
@@ -93,7 +94,7 @@ class Geometry:
     """What a function depends on: the operators, the steps of a source, and levels of constants."""
 
     core: Rearrangement
-    steps: tuple[str, ...]  # of each source: "same", "product", "quotient" or "tflite"
+    steps: tuple[str, ...]  # of each source: "same", "product", "quotient", "tflite" or "table"
     level: Callable[[Any], np.ndarray]
 
 
@@ -101,9 +102,14 @@ def kernel(site: Site) -> Kernel:
     """Sources in the output's levels, moved and clamped."""
     values: dict[str, np.ndarray] = {}
     steps = []
+    joins = site.layer.core.root.operator == "relax.concat"
     for side, source in enumerate(site.inputs):
         if same_levels(source, site.output):
             steps.append("same")
+            continue
+        if site.rounding == "tflite" and source.stored == "uint8" and joins:
+            values[f"table_{side}"] = _joined(source, site.output)
+            steps.append("table")
             continue
         values[f"source_{side}"] = np.array(source.zero_point, np.int32)
         if site.rounding == "tflite":
@@ -125,6 +131,18 @@ def kernel(site: Site) -> Kernel:
 
     geometry = Geometry(site.layer.core, tuple(steps), level)
     return Kernel(_emit, {**values, **ends}, geometry)
+
+
+def _joined(source: QuantizedTensor, output: QuantizedTensor) -> np.ndarray:
+    """TFLite's CONCATENATION of uint8: steps of all 256 stored values, before the zero point.
+
+    It rounds q·m - z·m half away from zero, m being source scale · (1 / output scale) in float32.
+    """
+    factor = source.scale * (_ONE / output.scale)
+    offset = np.float32(-(source.zero_point + source.offset)) * factor
+    real = np.arange(256).astype(np.float32) * factor + offset
+    whole = np.trunc(real.astype(np.float64) + np.copysign(0.5, real))
+    return np.asarray(whole, np.int32)
 
 
 def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
@@ -152,6 +170,15 @@ def _in_steps(emit: Emitter, value: Any, side: int, p: Values, steps: str) -> An
     if steps == "same":
         return emit.load(value, side)
     shape = emit.shapes.core[side]
+    if steps == "table":
+
+        def looked_up(t: Any, i: Any) -> Any:
+            stored, table, zero_point, low, high = t
+            level = table[stored[i].astype("int32") + 128].astype("int64")
+            return finished(level, zero_point, low, high)
+
+        ends = (p["zero_point"], p["low"], p["high"])
+        return emit.compute(shape, looked_up, emit.load(value, side), p[f"table_{side}"], *ends)
     centred = emit.centred(value, p[f"source_{side}"], side, "int32")
     ends = (p["zero_point"], p["low"], p["high"])
     if steps == "tflite":
@@ -246,7 +273,7 @@ def _axis(node: Node) -> int | None:
 
 def _taken(data: Any, node: Node) -> Any:
     indices: Any = node.operands[1]
-    return op.take(data, relax.const(indices, "int64"), _axis(node), mode="fast")
+    return op.take(data, relax.const(indices, "int64"), _axis(node), mode="clip")
 
 
 _EMIT: Mapping[str, Callable[[Any, Node], Any]] = {

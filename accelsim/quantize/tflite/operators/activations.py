@@ -9,7 +9,7 @@ from typing import Any
 from tvm import relax
 
 from accelsim.importer.tflite.model import TfliteOperator
-from accelsim.quantize.tflite.graph import Graph, Value, constant
+from accelsim.quantize.tflite.graph import Graph, Value, constant, shape_of
 
 op = relax.op
 
@@ -59,11 +59,23 @@ def elu(graph: Graph, operator: TfliteOperator) -> Value:
 
 
 def prelu(graph: Graph, operator: TfliteOperator) -> Value:
-    """relu(x) + alpha · min(x, 0), alpha constant."""
-    value, alpha = graph.real(operator, 0), graph.real(operator, 1)
+    """Below zero times a constant alpha, one a channel or any that broadcasts."""
+    alpha = graph.tensor(operator, 1)
+    if alpha.values is None:
+        raise graph.wrong(f"has slopes '{alpha.name}' that are computed")
+    value, slopes = graph.real(operator, 0), graph.real(operator, 1)
+    channels = shape_of(value)[-1]
+    if alpha.values.size == channels:
+        flat = graph.emit(op.reshape(slopes, (channels,)))
+        return graph.emit(op.nn.prelu(value, flat, axis=len(shape_of(value)) - 1))
     over = graph.emit(op.nn.relu(value))
     under = graph.emit(op.minimum(value, constant(0.0, "float32")))
-    return graph.emit(op.add(over, graph.emit(op.multiply(under, alpha))))
+    return graph.emit(op.add(over, graph.emit(op.multiply(under, slopes))))
+
+
+def log_softmax(graph: Graph, operator: TfliteOperator) -> Value:
+    """Over the last axis."""
+    return graph.emit(op.nn.log_softmax(graph.real(operator), axis=-1))
 
 
 def clipped(graph: Graph, operator: TfliteOperator, low: float, high: float) -> Value:
@@ -73,12 +85,16 @@ def clipped(graph: Graph, operator: TfliteOperator, low: float, high: float) -> 
 
 CONVERTERS = {
     "ABS": partial(function, function=op.abs),
+    "CEIL": partial(function, function=op.ceil),
+    "COS": partial(function, function=op.cos),
     "ELU": elu,
     "EXP": partial(function, function=op.exp),
+    "FLOOR": partial(function, function=op.floor),
     "GELU": gelu,
     "HARD_SWISH": hard_swish,
     "LEAKY_RELU": leaky_relu,
     "LOG": partial(function, function=op.log),
+    "LOG_SOFTMAX": log_softmax,
     "LOGISTIC": partial(function, function=op.sigmoid),
     "PRELU": prelu,
     "RELU": partial(function, function=op.nn.relu),
@@ -86,7 +102,9 @@ CONVERTERS = {
     "RELU_0_TO_1": partial(clipped, low=0.0, high=1.0),
     "RELU_N1_TO_1": partial(clipped, low=-1.0, high=1.0),
     "RSQRT": partial(function, function=op.rsqrt),
+    "SIN": partial(function, function=op.sin),
     "SOFTMAX": softmax,
     "SQRT": partial(function, function=op.sqrt),
+    "SQUARE": partial(function, function=op.square),
     "TANH": partial(function, function=op.tanh),
 }

@@ -48,7 +48,7 @@ def space_to_batch(graph: Graph, operator: TfliteOperator) -> Value:
     value = graph.real(operator)
     width = [0, 0, *(n for pair in pads for n in pair), 0, 0]
     if any(width):
-        value = graph.emit(op.nn.pad(value, width, 0.0))
+        value = graph.emit(op.nn.pad(value, width, "constant", 0.0))
     n, h, w, c = shape_of(value)
     if h % block[0] or w % block[1]:
         raise graph.wrong(f"cuts {h}×{w} pixels into blocks of {block[0]}×{block[1]}")

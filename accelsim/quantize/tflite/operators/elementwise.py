@@ -26,6 +26,7 @@ CONVERTERS = {
     "SUB": partial(binary, function=op.subtract),
     "MUL": partial(binary, function=op.multiply),
     "DIV": partial(binary, function=op.divide),
+    "POW": partial(binary, function=op.power),
     "MINIMUM": partial(binary, function=op.minimum),
     "MAXIMUM": partial(binary, function=op.maximum),
 }

@@ -27,7 +27,8 @@ def pad(graph: Graph, operator: TfliteOperator) -> Value:
             centred = np.float32(fill) - np.float32(tensor.zero_points[0])
             fill = float(centred * tensor.scales[0])
     width = _widths(graph, operator)
-    return graph.emit(op.nn.pad(graph.real(operator), [n for pair in width for n in pair], fill))
+    flat = [count for pair in width for count in pair]
+    return graph.emit(op.nn.pad(graph.real(operator), flat, "constant", fill))
 
 
 def mirror_pad(graph: Graph, operator: TfliteOperator) -> Value:

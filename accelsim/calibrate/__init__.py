@@ -17,10 +17,12 @@ from accelsim.calibrate.files import prepare_base
 from accelsim.calibrate.options import QuantizeOptions
 from accelsim.calibrate.record import QuantizeRecord
 from accelsim.calibrate.run import checkpoint, new_record, run
+from accelsim.calibrate.training import check_optimizer
 
 __all__ = [
     "QuantizeOptions",
     "QuantizeRecord",
+    "check_optimizer",
     "checkpoint",
     "document",
     "new_record",

@@ -17,8 +17,8 @@ from torch import fx, nn
 from accelsim.calibrate.running import Batch
 from accelsim.calibrate.switches import SwitchedLayer
 from accelsim.errors import ModelError
+from accelsim.quantize.calibrated import is_observer, never_saw_data
 from accelsim.quantize.fx_graph import Prepared
-from accelsim.quantize.observers import saw_nothing
 
 SILENT = 1e-6  # a scale that stands for a tensor that is always zero
 
@@ -72,7 +72,7 @@ def check_observers(prepared: Prepared) -> None:
         if node.op != "call_module":
             continue
         observer = prepared.module.get_submodule(str(node.target))
-        if saw_nothing(observer):
+        if is_observer(observer) and never_saw_data(observer):
             watched = node.args[0]
             unseen.append(prepared.user_names.get(watched.name, watched.name))
     if unseen:

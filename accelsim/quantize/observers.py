@@ -16,11 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.ao.quantization.observer import (
-    HistogramObserver,
-    MinMaxObserver,
-    PerChannelMinMaxObserver,
-)
+from torch.ao.quantization.observer import HistogramObserver, MinMaxObserver
 
 from accelsim.errors import InputError
 
@@ -49,14 +45,6 @@ def activation_observer(kind: str, percentile: float = PERCENTILE) -> Any:
     if kind not in makers:
         raise InputError(f"observer '{kind}' is unknown; use one of {', '.join(KINDS)}")
     return makers[kind]
-
-
-def saw_nothing(observer: torch.nn.Module) -> bool:
-    """Whether an observer of this module's kinds has no range yet."""
-    if not isinstance(observer, HistogramObserver | MinMaxObserver | PerChannelMinMaxObserver):
-        return False
-    low, high = observer.min_val, observer.max_val
-    return low.numel() == 0 or bool((low > high).any())
 
 
 class PercentileObserver(HistogramObserver):

@@ -41,7 +41,7 @@ def rows_edges(config: Config) -> tuple[RowsSpec, ...]:
         replace(plain, name="beyond_weights", channels=config.wgt_rows // 2 + lanes),
         replace(plain, name="zero_points_low", zeros=(0, 0)),
         replace(plain, name="zero_points_high", zeros=(255, 255)),
-        replace(plain, name="weight_zero_point", weight_zero=127),
+        replace(plain, name="weight_zero_point", weight_zero=127, zeros=(128, 128)),
         replace(plain, name="per_channel", per_channel=True),
         replace(plain, name="relu", relu=True),
     )

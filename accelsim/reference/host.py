@@ -10,12 +10,16 @@ code of each is the same in both. Neither adds and multiplies in one rounding.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import tvm
 from tvm import ir, relax
+
+from accelsim.reference.executable import machine_of
+
+_Name = TypeVar("_Name")
 
 
 def cut(function: Any, results: Sequence[Any], stops: Collection[Any]) -> tuple[Any, list[Any]]:
@@ -44,10 +48,23 @@ def cut(function: Any, results: Sequence[Any], stops: Collection[Any]) -> tuple[
     return relax.transform.Normalize()(module), free
 
 
-def run(machine: Any, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The float results of a compiled module."""
+def functions_of(modules: Mapping[_Name, Any]) -> dict[_Name, Any]:
+    """Modules of `cut` by any name, compiled together: a function to `run` for each of them."""
+    symbols = {name: f"part{place}" for place, name in enumerate(modules)}
+    if not symbols:
+        return {}
+    parts = {
+        symbol: modules[name]["main"].with_attr("global_symbol", symbol)
+        for name, symbol in symbols.items()
+    }
+    machine = machine_of(tvm.IRModule(parts))
+    return {name: machine[symbol] for name, symbol in symbols.items()}
+
+
+def run(function: Any, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The float results of a compiled function."""
     arguments = [tvm.runtime.tensor(np.ascontiguousarray(value)) for value in inputs]
-    return tuple(np.asarray(one.numpy()) for one in machine["main"](*arguments))
+    return tuple(np.asarray(one.numpy()) for one in function(*arguments))
 
 
 def _variables(expression: Any) -> list[Any]:

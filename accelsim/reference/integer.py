@@ -46,9 +46,9 @@ class Reference:
     network: Network
     machine: Any  # tvm relax VirtualMachine of the integer layers, None without one
     calls: Mapping[str, tuple[str, tuple[Any, ...]]]  # layer → (symbol, constant arguments)
-    host: Mapping[str, Any] = field(default_factory=dict)  # layer of kind "host" → its machine
-    prepared: Mapping[str, Any] = field(default_factory=dict)  # boundary tensor → its machine
-    tail: Any = None  # machine of the float operators at the end
+    host: Mapping[str, Any] = field(default_factory=dict)  # layer of kind "host" → its float code
+    prepared: Mapping[str, Any] = field(default_factory=dict)  # boundary tensor → its float code
+    tail: Any = None  # the float operators at the end
 
     @property
     def layers(self) -> tuple[ReferenceLayer, ...]:
@@ -196,11 +196,12 @@ def build_network(network: Network, rounding: str = "fp32", optimization: int = 
     machine = None
     if symbols:
         machine = machine_of(builder.get(), optimization)
-    hosts = {
-        layer.name: machine_of(layer.core.module)
-        for layer in network.layers
-        if isinstance(layer.core, Host)
-    }
-    prepared = {one.tensor: machine_of(one.module) for one in network.prepared}
-    tail = None if network.tail is None else machine_of(network.tail.module)
-    return Reference(network, machine, calls, hosts, prepared, tail)
+    cores = {x.name: x.core.module for x in network.layers if isinstance(x.core, Host)}
+    modules = {("layer", name): module for name, module in cores.items()}
+    modules |= {("tensor", one.tensor): one.module for one in network.prepared}
+    if network.tail is not None:
+        modules["tail", ""] = network.tail.module
+    found = float_code.functions_of(modules)
+    hosts = {name: function for (kind, name), function in found.items() if kind == "layer"}
+    prepared = {name: function for (kind, name), function in found.items() if kind == "tensor"}
+    return Reference(network, machine, calls, hosts, prepared, found.get(("tail", "")))

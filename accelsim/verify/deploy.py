@@ -38,6 +38,7 @@ class Deployed:
     library: Library
     inputs: Sequence[np.ndarray]
     origin: str
+    outputs: tuple[str, ...] = ()  # the model's own names; empty where it has none
 
 
 def write_compiled(
@@ -77,6 +78,7 @@ def _write(folder: Path, quantized: QuantizedModel, compiled: CompiledModel) -> 
         "model": quantized.name,
         "config": asdict(compiled.config),
         "inputs": asdict(signature),
+        "outputs": list(quantized.output_names),
         "programs": [program.symbol for program in compiled.programs],
         "host": [{"name": op.name, "op": op.op, "reason": op.reason} for op in compiled.host_ops],
         "versions": run_folder.versions(),
@@ -132,7 +134,7 @@ def fresh_library(
     batch = choose_input(source, quantized, path, seed)
     with tempfile.TemporaryDirectory(prefix="accelsim-") as scratch:
         library = Library.of(compiled, Path(scratch) / "model.so")
-    return Deployed(library, list(batch.tensors.values()), batch.origin)
+    return Deployed(library, list(batch.tensors.values()), batch.origin, quantized.output_names)
 
 
 def compiled_library(path: Path, input_path: Path | None) -> Deployed:
@@ -141,7 +143,9 @@ def compiled_library(path: Path, input_path: Path | None) -> Deployed:
     if not path.is_file():
         raise InputError(f"library {path} does not exist")
     try:
-        signature = Signature.read(json.loads(about.read_text(encoding="utf-8"))["inputs"])
+        stored = json.loads(about.read_text(encoding="utf-8"))
+        signature = Signature.read(stored["inputs"])
+        outputs = tuple(str(name) for name in stored.get("outputs", ()))
     except OSError:
         raise InputError(
             f"{about} is missing: run a library from the folder that `accelsim compile` wrote"
@@ -151,7 +155,7 @@ def compiled_library(path: Path, input_path: Path | None) -> Deployed:
     if input_path is None:
         raise InputError(f"{path} needs --input: a .npz with {', '.join(signature.names)}")
     tensors = read_input(input_path, signature)
-    return Deployed(Library.load(path), list(tensors.values()), str(input_path))
+    return Deployed(Library.load(path), list(tensors.values()), str(input_path), outputs)
 
 
 def run_once(
@@ -169,7 +173,10 @@ def run_once(
     with ExitStack() as stack:
         set_backend(_on_demand(backend, seed, stack), observer=observe)
         values = deployed.library.run(deployed.inputs)
-    return {f"output{i}": value for i, value in enumerate(values)}, cycles
+    names = deployed.outputs
+    if len(names) != len(values):
+        names = tuple(f"output{place}" for place in range(len(values)))
+    return dict(zip(names, values, strict=True)), cycles
 
 
 def _on_demand(name: str, seed: int, stack: ExitStack) -> Backend:

@@ -64,10 +64,19 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkTrial:
-    """A model file that was read: its outputs on a backend must be those of the peer."""
+class NetworkRun:
+    """What a network gave: its outputs, and how its layers compared with the peer's tensors."""
 
-    outputs: Callable[[Config, Backend], NDArray[Any]]
+    outputs: NDArray[Any]
+    compared: int = 0  # elements of layers
+    wrong: str = ""  # the first layer that differs, and how
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTrial:
+    """A model file that was read: outputs and layers on a backend must be those of the peer."""
+
+    run: Callable[[Config, Backend], NetworkRun]
     expected: NDArray[Any]
 
 

@@ -3,13 +3,14 @@
 What comes in: the data folder. What goes out: `PeerCase`s. A file is imported by
 `accelsim.importer.load_model` like any user's model; as long as that knows no such file, the case
 is out of scope. A TFLite golden has inputs `x` and LiteRT's reference output `y_ref`; an ONNX
-golden has inputs `in_NAME` and ONNX Runtime's output without optimisation, `y_noopt`.
+golden has inputs `in_NAME` and ONNX Runtime's output without optimisation, `y_noopt`. Of TFLite
+models every layer's tensor is compared too, with what LiteRT has in the whole network.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.artifacts import Backend
+from accelsim.artifacts import I8, Backend, Program, QuantizedModel, RunResult
 from accelsim.codegen import (
     compile_model,
     export_library,
@@ -25,12 +26,22 @@ from accelsim.codegen import (
     run_library,
     set_backend,
 )
+from accelsim.emit import read_tensor
 from accelsim.errors import InputError
 from accelsim.importer import load_model
-from accelsim.peers.case import NetworkTrial, OutOfScopeError, PeerCase, UnreadableError
+from accelsim.peers.case import (
+    NetworkRun,
+    NetworkTrial,
+    OutOfScopeError,
+    PeerCase,
+    UnreadableError,
+)
 from accelsim.quantize import quantize
+from accelsim.reference import FrameworkGolden, build_framework
+from accelsim.reference.graph import read_network
 from accelsim.spec.config import Config
 
+EXACT = ("tflite",)  # frameworks whose layers' tensors are all equal in the whole network
 OUTPUTS = {"tflite": "y_ref", "onnx": "y_noopt"}
 
 
@@ -59,19 +70,56 @@ def _load(suite: str, path: Path) -> NetworkTrial:
         source = load_model(str(path))
     except InputError:
         raise OutOfScopeError(f"there is no importer of .{suite} files") from None
-    return NetworkTrial(partial(_run, source, tuple(inputs)), arrays[OUTPUTS[suite]])
+    run = partial(_run, source, tuple(inputs), source.framework in EXACT)
+    return NetworkTrial(run, arrays[OUTPUTS[suite]])
 
 
 def _run(
-    source: Any, inputs: tuple[NDArray[Any], ...], config: Config, backend: Backend
-) -> NDArray[Any]:
-    """The network's first output for every sample, compiled and run as a user's would be."""
-    compiled = compile_model(quantize(source), config)
+    source: Any,
+    inputs: tuple[NDArray[Any], ...],
+    layers: bool,
+    config: Config,
+    backend: Backend,
+) -> NetworkRun:
+    """The network's first output for every sample, compiled and run as a user's would be.
+
+    With `layers` also every layer's tensor against the framework's.
+    """
+    quantized = quantize(source)
+    compiled = compile_model(quantized, config)
     with tempfile.TemporaryDirectory() as folder:
         machine = load_library(export_library(compiled, Path(folder) / "model.so"))
-    set_backend(backend)
-    samples = [
-        run_library(machine, [value[i : i + 1] for value in inputs])[0]
-        for i in range(len(inputs[0]))
-    ]
-    return np.concatenate(samples)
+    golden = _golden_of(quantized) if layers else None
+    runs: list[tuple[Program, RunResult]] = []
+    set_backend(backend, observer=lambda launch, result: runs.append((launch.program, result)))
+    samples, compared, wrong = [], 0, ""
+    for i in range(len(inputs[0])):
+        sample = [value[i : i + 1] for value in inputs]
+        runs.clear()
+        samples.append(run_library(machine, sample)[0])
+        if golden is None or wrong:
+            continue
+        named = dict(zip(quantized.input_names, sample, strict=True))
+        count, wrong = _layers(golden.accumulated(named).tensors, runs)
+        compared += count
+    return NetworkRun(np.concatenate(samples), compared, wrong)
+
+
+def _golden_of(quantized: QuantizedModel) -> FrameworkGolden:
+    network = read_network(quantized.qdq, rounding=quantized.rounding)
+    return build_framework(quantized, network)
+
+
+def _layers(golden: Mapping[str, I8], runs: Sequence[tuple[Program, RunResult]]) -> tuple[int, str]:
+    """Elements compared, and the first layer whose tensor differs."""
+    compared = 0
+    for program, result in runs:
+        for layer in program.layers:
+            if layer.output not in golden:
+                return compared, f"the peer has no tensor of layer {layer.name}"
+            values, expected = read_tensor(program, result.dram, layer.output), golden[layer.output]
+            wrong = int(np.count_nonzero(values != expected.reshape(values.shape)))
+            if wrong:
+                return compared, f"layer {layer.name}: {wrong} of {values.size} elements differ"
+            compared += values.size
+    return compared, ""

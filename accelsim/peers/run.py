@@ -57,10 +57,14 @@ def _layers(case: PeerCase, trial: Trial, config: Config, backends: Sequence[Bac
 def _network(
     case: PeerCase, trial: NetworkTrial, config: Config, backends: Sequence[Backend]
 ) -> Outcome:
-    """A model's outputs against the peer's, element by element, whatever their type."""
+    """Outputs and layers against the peer's, element by element, whatever their type."""
     verdict = Outcome(case.suite, case.name, PASSED, "", trial.expected.size)
     for backend in backends:
-        found = trial.outputs(config, backend)
+        network = trial.run(config, backend)
+        found = network.outputs
+        verdict = replace(verdict, elements=trial.expected.size + network.compared)
+        if network.wrong:
+            return replace(verdict, status=FAILED, detail=network.wrong)
         if found.size != trial.expected.size or not found.size:
             detail = f"an output of shape {found.shape}, the peer's is {trial.expected.shape}"
             return replace(verdict, status=FAILED, detail=detail)

@@ -20,7 +20,8 @@ SCALE, ZERO_POINT = 1 / 256, -128  # of the output, int8 domain
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A softmax of a quantized activation over the axis that is in the lanes."""
-    leaf = leaf_of(frame, node.args[0])
+    source, beta = _scaled(frame, node.args[0])
+    leaf = leaf_of(frame, source)
     if leaf is None:
         return None
     axis = int(node.value.attrs.axis) % len(node.shape)
@@ -35,10 +36,20 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         )
     if frame.int8_limits != (-128, 127):
         return Rejection("its output is clipped")
-    table = exponentials(float(leaf.quantization.scale))
+    table = exponentials(beta * float(leaf.quantization.scale))
     if table is None:
         return Rejection("its input's scale is 2^-26 or less, which TFLite's kernel refuses")
     return operator_of(frame, "softmax", (leaf,), Softmax(table))
+
+
+def _scaled(frame: Frame, expr: Any) -> tuple[Any, float]:
+    """An operand and the positive number, TFLite's beta, that it is multiplied by."""
+    node = frame.graph.producer(expr)
+    if node is not None and node.op == "relax.multiply":
+        beta = frame.graph.constant(node.args[1])
+        if beta is not None and beta.size == 1 and beta.item() > 0:
+            return node.args[0], float(beta.item())
+    return expr, 1.0
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:

@@ -26,9 +26,10 @@ FACTORS = tuple(math.exp(-(2.0**k)) for k in range(-2, 5))  # of the bits of a m
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """Over `axis` of the logical shape."""
+    """Over `axis` of the logical shape, of values times `beta`."""
 
     axis: int
+    beta: float = 1.0
 
 
 def recognise(island: Island) -> Claim | None:
@@ -36,21 +37,25 @@ def recognise(island: Island) -> Claim | None:
     node, output = island.ending.value, island.output
     if not isinstance(node, Node) or node.operator != "relax.nn.softmax":
         return None
-    (source,) = node.operands
+    (source,), beta = node.operands, 1.0
+    if isinstance(source, Node) and source.operator == "relax.multiply":
+        source, factor = source.operands
+        beta = float(factor.item()) if isinstance(factor, np.ndarray) and factor.size == 1 else 0.0
     axis = int(node.attrs.axis) % len(node.shape)
     if not isinstance(source, Source) or source.shape != source.tensor.shape:
         return None
     lowest = (output.zero_point, output.clamp_min, output.clamp_max) == (-128, -128, 127)
-    steps = float(output.scale) == 2.0**-8 and float(source.tensor.scale) > 2.0**-26
+    steps = float(output.scale) == 2.0**-8 and beta * float(source.tensor.scale) > 2.0**-26
     fits = axis == source.tensor.axis and node.shape[axis] <= LONGEST
     if not (lowest and steps and fits and island.ending.limits == UNLIMITED):
         return None
-    return Claim("softmax", Softmax(axis), (source,), node.shape, UNLIMITED)
+    return Claim("softmax", Softmax(axis, beta), (source,), node.shape, UNLIMITED)
 
 
 def kernel(site: Site) -> Kernel:
     """Differences become Q5.26 by a mantissa and a shift; beyond `reach` they count as infinite."""
-    real = min(float(site.inputs[0].scale) * 2.0**26, 2.0**31 - 1)
+    scale = site.layer.core.beta * float(site.inputs[0].scale)
+    real = min(scale * 2.0**26, 2.0**31 - 1)
     mantissa, shift = quantize_multiplier(real)
     reach = math.floor(31 * 2.0 ** (26 - shift))
     values = {"mantissa": mantissa, "shift": shift, "reach": min(reach, 255)}

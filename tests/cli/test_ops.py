@@ -81,6 +81,13 @@ def test_unknown_operator_is_refused_with_near_names(tmp_path, flags):
     assert "conv2d" in result.last and "softmax" not in result.last
 
 
+def test_an_interrupt_while_an_extension_is_read_is_said(tmp_path):
+    text = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n"
+    (tmp_path / "slow.py").write_text(text)
+    result = invoke(tmp_path, "ops", "add", "--extend", "slow.py")
+    assert (result.code, result.err) == (130, "accelsim: interrupted\n")
+
+
 def test_results_of_another_schema_are_refused(tmp_path):
     (tmp_path / "x.json").write_text('{"schema": "other"}')
     result = invoke(tmp_path, "ops", "--results", "x.json")

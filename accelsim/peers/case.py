@@ -70,14 +70,20 @@ class NetworkRun:
     outputs: NDArray[Any]
     compared: int = 0  # elements of layers
     wrong: str = ""  # the first layer that differs, and how
+    alternative: NDArray[Any] | None = None  # outputs that the peer computes otherwise
+    step: float = 1.0  # of the outputs
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkTrial:
-    """A model file that was read: outputs and layers on a backend must be those of the peer."""
+    """A model file that was read: outputs and layers on a backend must be those of the peer.
+
+    Outputs may be in every element those that a run says the peer computes otherwise, for `cause`.
+    """
 
     run: Callable[[Config, Backend], NetworkRun]
     expected: NDArray[Any]
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from accelsim.quantize.onnx import named_layers
 from accelsim.reference.boundary import from_nhwc, to_nhwc
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.network import Network, ReferenceLayer
+from accelsim.reference.onnxruntime.cut import ordered, slice_of
 from accelsim.reference.onnxruntime.kernels import EXACT, MOVES, Kernel, kernel_of
 from accelsim.reference.onnxruntime.known import CAUSES, FLOATS, OWN, known
 from accelsim.reference.onnxruntime.session import Session
@@ -32,6 +33,7 @@ from accelsim.reference.operators import distance_of
 
 __all__ = ["OrtGolden", "build_onnxruntime"]
 
+OLDEST_WHOLE = 13
 _INPUTS = "it reads an input of the model that is not quantized"
 
 
@@ -55,6 +57,7 @@ class OrtGolden:
     stored: Mapping[str, str]  # tensor of the network → the file's integer tensor
     forms: dict[tuple[str, bool], Form | str] = field(default_factory=dict)
     whole: list[Session] = field(default_factory=list)
+    integers: list[Session] = field(default_factory=list)
 
     @property
     def source(self) -> str:
@@ -99,6 +102,51 @@ class OrtGolden:
     def outputs(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...] | None:
         """The file's outputs."""
         return tuple(self._whole(inputs, list(self.model.outputs)))
+
+    def integer_whole(
+        self, inputs: Mapping[str, np.ndarray]
+    ) -> tuple[tuple[np.ndarray, ...], dict[str, I8]]:
+        """Outputs and layers' tensors with every island replaced by its integer operator.
+
+        So the whole file in the QOperator form, on ONNX Runtime; layers of kind "host" stay in
+        float32. `ModelError` before opset 13.
+        """
+        if self.model.opsets[""] < OLDEST_WHOLE:
+            raise ModelError(f"model {self.model.name} has an opset before {OLDEST_WHOLE}")
+        if not self.integers:
+            self.integers.append(self._integer_session())
+        names = [layer.output for layer in self.network.layers]
+        wanted = [*self.model.outputs, *(self.stored[name] for name in names)]
+        found = self.integers[0].run(self._fed(inputs), wanted)
+        tensors = found[len(self.model.outputs) :]
+        return tuple(found[: len(self.model.outputs)]), {
+            name: to_nhwc(value, self.network.tensors[name])
+            for name, value in zip(names, tensors, strict=True)
+        }
+
+    def _integer_session(self) -> Session:
+        nodes: dict[str, OnnxNode] = {}
+        constants: dict[str, Any] = {}
+        ends = [*self.model.outputs, *(self.stored[name] for name in self.network.boundary)]
+        for layer in self.network.layers:
+            form = self.form(layer.name, floats=layer.kind == "host")
+            if isinstance(form, Form):
+                nodes |= {one.outputs[0]: one for one in form.nodes}
+                constants |= form.constants
+            else:
+                ends.append(self.stored[layer.output])
+        given = {value.name for value in self.model.inputs}
+        rest = slice_of(self.model, ends, given | set(self.stored.values())) or ()
+        nodes = {one.outputs[0]: one for one in rest if one.outputs[0] not in nodes} | nodes
+        known = {*self.model.constants, *constants, *given}
+        proto = proto_of(
+            self.model,
+            ordered(list(nodes.values()), known),
+            self.model.inputs,
+            self._every_output(),
+            constants,
+        )
+        return Session(proto, f"the integer form of {self.model.name}")
 
     def bound(self, name: str, inputs: tuple[I8, ...], exact: I8, own: I8) -> int | None:
         """One step where ONNX Runtime's result is not one rounding of an exact one, else None.
@@ -151,18 +199,21 @@ class OrtGolden:
 
     def _whole(self, inputs: Mapping[str, np.ndarray], names: list[str]) -> list[np.ndarray]:
         if not self.whole:
-            every = list(dict.fromkeys([*self.model.outputs, *self.stored.values()]))
-            made = {one for node in self.model.nodes for one in node.outputs}
-            proto = proto_of(
-                self.model, self.model.nodes, self.model.inputs, [n for n in every if n in made]
-            )
+            proto = proto_of(self.model, self.model.nodes, self.model.inputs, self._every_output())
             self.whole.append(Session(proto, f"model {self.model.name}"))
+        return self.whole[0].run(self._fed(inputs), names)
+
+    def _every_output(self) -> list[str]:
+        every = dict.fromkeys([*self.model.outputs, *self.stored.values()])
+        return [name for name in every if self.model.input(name) is None]
+
+    def _fed(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         given = {}
         for value in self.model.inputs:
             if value.name not in inputs:
                 raise InputError(f"input '{value.name}' is missing")
             given[value.name] = np.asarray(inputs[value.name], dtype=value.dtype)
-        return self.whole[0].run(given, names)
+        return given
 
     def form(self, name: str, floats: bool = False) -> Form | str:
         """How a layer runs, or why it does not; `floats` as the file has it."""
@@ -175,7 +226,7 @@ class OrtGolden:
         if any(one not in self.stored for one in (layer.output, *layer.inputs)):
             return "the file has no integer tensor at one of its ends"
         stops = {self.stored[one] for one in layer.inputs}
-        nodes = slice_of(self.model, self.stored[layer.output], stops)
+        nodes = slice_of(self.model, [self.stored[layer.output]], stops)
         if nodes is None:
             return _INPUTS
         kernel = None if floats else kernel_of(self.model, nodes, self.stored[layer.output])
@@ -218,24 +269,6 @@ def _only_moves(form: Form) -> bool:
     inner = [node.operator for node in form.nodes if node.operator not in ends]
     scales = {node.input(1) for node in form.nodes if node.operator in ends}
     return bool(inner) and set(inner) <= set(MOVES) and len(scales) < 2
-
-
-def slice_of(model: OnnxModel, output: str, stops: set[str]) -> tuple[OnnxNode, ...] | None:
-    """The nodes between integer tensors, in order; None where they start from a model input."""
-    made = {name: node for node in model.nodes for name in node.outputs if name}
-    kept: set[str] = set()
-    waiting = [output]
-    while waiting:
-        name = waiting.pop()
-        if not name or name in model.constants or (name in stops and name != output):
-            continue
-        if name not in made:
-            return None
-        node = made[name]
-        if node.name not in kept:
-            kept.add(node.name)
-            waiting.extend(node.inputs)
-    return tuple(node for node in model.nodes if node.name in kept)
 
 
 def build_onnxruntime(quantized: QuantizedModel, network: Network) -> OrtGolden:

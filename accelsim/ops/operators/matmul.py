@@ -53,7 +53,8 @@ def matmul_edges(config: Config) -> tuple[MatmulSpec, ...]:
     plain = MatmulSpec("plain", channels=2 * lanes, columns=lanes, size=())
     turned = replace(plain, name="transposed", transposed=True)
     single = replace(plain, batches=(), second=())
-    few = "a row of few outputs"
+    few, saturates = "a row of few outputs", "most of its outputs saturate"
+    deep = config.wgt_rows // 2 + lanes
     specs = (
         plain,
         turned,
@@ -73,15 +74,15 @@ def matmul_edges(config: Config) -> tuple[MatmulSpec, ...]:
         replace(plain, name="shared_by_heads", second=(2, 1)),
         replace(turned, name="second_of_two_axes", second=()),
         replace(single, name="beyond_activations", rows=config.act_rows // 2 + 3),
-        replace(single, name="beyond_weights", channels=config.wgt_rows // 2 + lanes),
-        replace(single, name="beyond_both", transposed=True, columns=config.wgt_rows // 2 + lanes),
+        replace(single, name="beyond_weights", channels=deep, zeros=(130, 120, 128)),
+        replace(single, name="beyond_both", transposed=True, columns=deep),
         replace(plain, name="zero_points_low", zeros=(0, 0, 0)),
         replace(turned, name="zero_points_high", zeros=(255, 0, 255)),
         replace(plain, name="both_high", zeros=(255, 255, 0)),
         replace(plain, name="ends_only", values="ends"),
         replace(plain, name="smallest_scale", input_scale=2.0**-20),
         replace(plain, name="largest_scale", input_scale=2.0**4),
-        replace(plain, name="saturating", spread=600.0),
+        replace(plain, name="saturating", spread=600.0, few=saturates),
         replace(plain, name="relu", relu=True),
     )
     return (*specs, *rounded(specs, ("plain", "transposed", "zero_points_high")))

@@ -47,12 +47,11 @@ class Upscale:
         """(n, h, w, c)."""
         return (self.shape[0], *self.target, self.shape[3])
 
-    @property
-    def body(self) -> qdq.Body:
+    def body(self, layout: str) -> qdq.Body:
         """The Relax operator."""
         return qdq.call(
             partial(relax.op.image.resize2d, size=self.target),
-            layout="NCHW",
+            layout=layout,
             method="linear",
             coordinate_transformation_mode=self.mode,
         )

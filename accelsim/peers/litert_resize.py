@@ -31,7 +31,7 @@ def resize_bilinear(rng: Generator) -> Trial:
     )
     mantissa, shift = (np.array([word], np.int32) for word in reciprocal(drawn.total))
     end = Requantize(mantissa, 0, -128, 127, "half_away", shift)
-    graph = Graph(((s, z),), (s, z), drawn.body, images=True)
+    graph = Graph(((s, z),), (s, z), drawn.body("NHWC"))
     return trial(int8s(rng, *drawn.shape), model, drawn.layer(0, end), drawn.output, graph)
 
 

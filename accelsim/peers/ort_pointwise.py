@@ -133,7 +133,7 @@ def resize(rng: Generator) -> Trial:
     before, after = numbers(draw, ("zx", "zy"))
     reals = onnxruntime_mixed((nhwc(x).astype(F32) - before) * sx, drawn)
     known = rounded(draw, np.rint(reals / sy) + after)
-    form = draw.compiled("x", y, drawn.body)
+    form = draw.compiled("x", y, drawn.body("NCHW"))
     return Trial(region, inputs, {"y0": stored(nhwc(y))}, {"y0": known}, RESIZE_CAUSE, form)
 
 

@@ -290,7 +290,7 @@ def upsample_bilinear(rng: Generator) -> Trial:
         mode="bilinear",
         align_corners=drawn.mode == "align_corners",
     )
-    graph = Graph(((sx, zx),), (sx, zx), drawn.body)
+    graph = Graph(((sx, zx),), (sx, zx), drawn.body("NCHW"))
     found = trial(x, lambda: resize(quint8(x, sx, zx)), op, graph)
     stored_zero = np.float32(zx + ZERO)
     mixed = pytorch_mixed(x.astype(np.int16) + ZERO, drawn) - stored_zero

@@ -72,6 +72,8 @@ BODIES: dict[str, tuple[Body, int]] = {
     "nearest": (lambda a, _: functional.interpolate(a, scale_factor=2.0), 8),
     "odd_nearest": (lambda a, _: functional.interpolate(a, size=(7, 9)), 8),
     "fractional": (lambda a, _: functional.interpolate(a, scale_factor=1.7), 8),
+    "bilinear": (lambda a, _: functional.interpolate(a, scale_factor=2.0, mode="bilinear"), 8),
+    "thirds": (lambda a, _: functional.interpolate(a, size=(18, 24), mode="bilinear"), 8),
     "turned": (lambda a, _: a.permute(0, 1, 3, 2), 8),
     "selected": (lambda a, _: a[:, :, 2].unsqueeze(2), 8),
 }

@@ -21,6 +21,7 @@ from accelsim.artifacts import (
     PRelu,
     Region,
     Requantize,
+    Resize2d,
     Softmax,
     Transpose,
 )
@@ -191,6 +192,20 @@ def layer_norm(p: LayerNorm, values: Values, _: Shape) -> np.ndarray:
         p.epsilon << p.epsilon_shift,
         (p.zero_point, p.clamp_min, p.clamp_max),
     )
+
+
+@compute.register
+def resize(p: Resize2d, values: Values, shape: Shape) -> np.ndarray:
+    """Output by output, of an input that has a row and a column of zeros behind it."""
+    x = np.pad(values[0].astype(np.int64) - p.input_zero_point, ((0, 0), (0, 1), (0, 1), (0, 0)))
+    acc = np.zeros(shape, np.int64)
+    for i, j in np.ndindex(shape[1:3]):
+        rows = slice(p.rows.first[i], p.rows.first[i] + 2)
+        cols = slice(p.columns.first[j], p.columns.first[j] + 2)
+        acc[:, i, j] = np.einsum(
+            "nhwc,h,w->nc", x[:, rows, cols], p.rows.weight[i], p.columns.weight[j]
+        )
+    return requantize(acc, p.requantize)
 
 
 @compute.register

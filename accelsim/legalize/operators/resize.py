@@ -16,6 +16,7 @@ from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.multipliers import count_end, mean_end
 from accelsim.legalize.operators import Operator
+from accelsim.quantize.layouts import image_layout
 
 MOST_TOTAL = 4080  # 16 passes of weights up to 255
 MOST_PHASES = 1024  # sets of weights, each with instructions of its own
@@ -29,11 +30,13 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     leaf = leaf_of(frame, node.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
-    if str(attrs.layout) != "NCHW" or leaf.layout != "nchw" or frame.layout != "nchw":
-        return Rejection("its tensors do not have their channels as second axis")
+    layout = image_layout(node.value)
+    if layout not in ("nchw", "nhwc") or (leaf.layout, frame.layout) != (layout, layout):
+        return Rejection(f"its layout is {layout.upper()}, and its tensor's {leaf.layout.upper()}")
     find = tflite_interpolation if frame.rounding == "tflite" else exact_interpolation
     mode = str(attrs.coordinate_transformation_mode)
-    rows, columns = (find(leaf.shape[axis], node.shape[axis], mode) for axis in (2, 3))
+    axes = (layout.index("h"), layout.index("w"))
+    rows, columns = (find(leaf.shape[axis], node.shape[axis], mode) for axis in axes)
     if isinstance(rows, str):
         return Rejection(rows)
     if isinstance(columns, str):

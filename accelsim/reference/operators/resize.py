@@ -1,4 +1,4 @@
-"""Bilinear resizes of (n, c, h, w): `relax.image.resize2d` by the method "linear".
+"""Bilinear resizes of images: `relax.image.resize2d` by the method "linear".
 
 What comes in: an island, or a layer's site. What goes out: its claim, kernel and PyTorch golden.
 It must not know other families.
@@ -11,6 +11,7 @@ count; ONNX Runtime mixes real numbers, and so does PyTorch where levels change.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,12 @@ import torch
 from tvm import te
 
 from accelsim.artifacts import I32
+from accelsim.quantize.layouts import image_layout
 from accelsim.reference.derive import checked, ends_of
 from accelsim.reference.flow import Claim, Island, Node, Source
 from accelsim.reference.kernels import Emitter, Kernel, Values
 from accelsim.reference.multipliers import mean_scaling
+from accelsim.reference.network import Pair, Shape
 from accelsim.reference.operators import Operator, TorchKernel
 from accelsim.reference.scaling import Scaling
 from accelsim.reference.site import Site, same_levels
@@ -40,6 +43,7 @@ class Bilinear:
 
     rows: I32
     columns: I32
+    axes: Pair  # of rows and columns
     align_corners: bool
     pixel_centres: bool
 
@@ -55,21 +59,24 @@ def recognise(island: Island) -> Claim | None:
     if not isinstance(node, Node) or node.operator != "relax.image.resize2d":
         return None
     source, attrs = node.operands[0], node.attrs
-    if str(attrs.method) != "linear" or str(attrs.layout) != "NCHW":
+    layout = image_layout(attrs)
+    if str(attrs.method) != "linear" or layout not in ("nchw", "nhwc"):
         return None
     if not isinstance(source, Source) or source.shape != source.tensor.shape:
         return None
-    if source.tensor.axis != 1 or island.output.axis != 1 or island.output.shape != node.shape:
+    channels = {source.tensor.axis, island.output.axis}
+    if channels != {layout.index("c")} or island.output.shape != node.shape:
         return None
     tflite = island.rounding == "tflite"
     if tflite and not same_levels(source.tensor, island.output):
         return None
     mode = str(attrs.coordinate_transformation_mode)
     unit = 1024 if tflite else 0
-    rows, columns = (_matrix(source.shape[axis], node.shape[axis], mode, unit) for axis in (2, 3))
+    axes = (layout.index("h"), layout.index("w"))
+    rows, columns = (_matrix(source.shape[axis], node.shape[axis], mode, unit) for axis in axes)
     if rows is None or columns is None:
         return None
-    core = Bilinear(rows, columns, mode == "align_corners", mode.endswith("half_pixel"))
+    core = Bilinear(rows, columns, axes, mode == "align_corners", mode.endswith("half_pixel"))
     if core.total > MOST_TOTAL or _phases(rows) * _phases(columns) > MOST_PHASES:
         return None
     return Claim("resize_bilinear", core, (source,), node.shape, island.ending.limits)
@@ -119,7 +126,7 @@ def kernel(site: Site) -> Kernel:
         values["zero_point"] = np.array(-source.offset, np.int32)
     values["bias"] = np.zeros(1, np.int32)
     scaling = _scaling(site, core.total)
-    return Kernel(_emit, {**values, **scaling.values()}, scaling.mode)
+    return Kernel(_emit, {**values, **scaling.values()}, (scaling.mode, core.axes))
 
 
 def _of_stored(site: Site) -> bool:
@@ -138,30 +145,33 @@ def _scaling(site: Site, total: int) -> Scaling:
 
 
 def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
-    n, c, height, _ = emit.shapes.core[0]
-    outputs = emit.shapes.core_output
+    mode, axes = emit.geometry
+    value = emit.centred(x[0], p["input_zero_point"])
+    shape = list(emit.shapes.core[0])
+    for axis, name in zip(axes, ("rows", "columns"), strict=True):
+        shape[axis] = emit.shapes.core_output[axis]
+        value = emit.builder.emit_te(_along(axis, tuple(shape)), value, p[name])
+    return emit.requantized(value, p, mode)
 
-    def along(axis: int, shape: tuple[int, ...]) -> Any:
-        def nest(data: Any, weight: Any) -> Any:
-            place = te.reduce_axis((0, int(weight.shape[1])), name="place")
 
-            def element(*index: Any) -> Any:
-                at = [place if k == axis else one for k, one in enumerate(index)]
-                return te.sum(data(*at).astype("int32") * weight(index[axis], place), axis=[place])
+def _along(axis: int, shape: Shape) -> Callable[[Any, Any], Any]:
+    """The product with a matrix along an axis, in int32; `shape` is the result's."""
 
-            return te.compute(shape, element)
+    def nest(data: Any, weight: Any) -> Any:
+        place = te.reduce_axis((0, int(weight.shape[1])), name="place")
 
-        return nest
+        def element(*index: Any) -> Any:
+            at = [place if k == axis else one for k, one in enumerate(index)]
+            return te.sum(data(*at).astype("int32") * weight(index[axis], place), axis=[place])
 
-    centred = emit.centred(x[0], p["input_zero_point"])
-    wide = emit.builder.emit_te(along(3, (n, c, height, outputs[3])), centred, p["columns"])
-    total = emit.builder.emit_te(along(2, outputs), wide, p["rows"])
-    return emit.requantized(total, p, emit.geometry)
+        return te.compute(shape, element)
+
+    return nest
 
 
 def _torch_covers(site: Site) -> bool:
     core: Bilinear = site.layer.core
-    known = (core.align_corners or core.pixel_centres) and _trusted(site)
+    known = (core.align_corners or core.pixel_centres) and core.axes == (2, 3) and _trusted(site)
     return known and site.same_levels and site.rounding in ("fp32", "qnnpack")
 
 

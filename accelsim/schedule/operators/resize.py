@@ -78,13 +78,14 @@ def _progressions(outputs: list[int], sources: list[int], weights: tuple[int, ..
     while at < len(outputs):
         end, step, stride = at + 1, 1, 1
         if end < len(outputs):
-            step, stride = outputs[end] - outputs[at], sources[end] - sources[at]
-        if stride or len(weights) == 1:
-            while end < len(outputs) and (
-                outputs[end] - outputs[end - 1] == step
-                and sources[end] - sources[end - 1] == stride
-            ):
-                end += 1
+            apart, along = outputs[end] - outputs[at], sources[end] - sources[at]
+            if along > 0 or (along == 0 and len(weights) == 1):
+                step, stride = apart, along
+                while end < len(outputs) and (
+                    outputs[end] - outputs[end - 1] == step
+                    and sources[end] - sources[end - 1] == stride
+                ):
+                    end += 1
         found.append(Run(outputs[at], step, end - at, sources[at], stride, weights))
         at = end
     return found

@@ -1,0 +1,149 @@
+"""Every TensorFlow Lite operator that is read gives LiteRT's integers, on the NPU where it can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accelsim.artifacts import QuantizedModel, SourceModel
+from accelsim.errors import ModelError
+from accelsim.importer.tflite import read_model
+from accelsim.importer.tflite.schema import BUILTIN_OPERATORS
+from accelsim.legalize import legalize
+from accelsim.peers import litert_dense, litert_draw, litert_moves, litert_pointwise
+from accelsim.peers.litert import MAKERS, discover
+from accelsim.peers.litert_model import tflite_outputs
+from accelsim.quantize import layer_members, quantize
+from accelsim.quantize.layouts import channel_axes
+from accelsim.quantize.tflite.operators import converters
+from accelsim.reference import build
+from tests.importer.tflite_files import changed, plain
+from tests.quantize.tflite_models import EXAMPLES
+
+EACH = 2  # of the peers' random models of an operator
+DISTANT = {"prelu"}  # the host's float32, a step from LiteRT's integers at most
+
+
+def quantized(data: bytes) -> QuantizedModel:
+    model = read_model(data, "net")
+    return quantize(
+        SourceModel("net", model, (), model.input_names, already_quantized=True, framework="tflite")
+    )
+
+
+def outputs(model: QuantizedModel, inputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    reference = build(model, optimization=0)
+    named = dict(zip(model.input_names, inputs, strict=True))
+    return reference.dequantize_outputs(reference.run(reference.quantize_inputs(named)))
+
+
+def on_host(model: QuantizedModel) -> list[str]:
+    return [one.op for one in legalize(model).host_ops if not one.boundary]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_operator_gives_litert_s_integers(name: str) -> None:
+    example = EXAMPLES[name]()
+    model = quantized(example.model)
+    assert on_host(model) == ([example.host] if example.host else [])
+    expected = tflite_outputs(example.model, *example.inputs)
+    if name == "sum":  # the reference kernel takes int8 for uint8
+        real = (example.inputs[0].astype(int) - 3).sum((1, 2)) * 0.05 / 0.37 + 3
+        expected = [np.clip(np.rint(real), -128, 127).astype(np.int8)]
+    found = outputs(model, example.inputs)
+    assert len(found) == len(expected) > 0
+    for one, golden in zip(found, expected, strict=True):
+        assert (one.dtype, one.shape) == (golden.dtype, golden.shape)
+        far = np.abs(one.astype(int) - golden)
+        assert far.max() <= (name in DISTANT) and np.count_nonzero(far) <= far.size // 20
+
+
+def recorded(operator: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, Any, Any]]:
+    """Models of the peers' cases of one operator, with inputs and LiteRT's outputs."""
+    found: list[tuple[bytes, Any, Any]] = []
+
+    def record(model: bytes, *inputs: np.ndarray) -> list[np.ndarray]:
+        results = tflite_outputs(model, *inputs)
+        found.append((model, inputs, results))
+        return results
+
+    for module in (litert_draw, litert_dense, litert_moves, litert_pointwise):
+        if hasattr(module, "tflite_outputs"):
+            monkeypatch.setattr(module, "tflite_outputs", record)
+    cases = [one for one in discover("litert", Path()) if one.name.rpartition("-")[0] == operator]
+    for case in cases[:EACH]:
+        case.load()
+    return found
+
+
+@pytest.mark.parametrize("operator", MAKERS)
+def test_random_model_of_an_operator_gives_litert_s_integers(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = recorded(operator, monkeypatch)
+    assert len(cases) >= EACH
+    for data, inputs, expected in cases:
+        model = quantized(data)
+        assert on_host(model) == []
+        for one, golden in zip(outputs(model, inputs), expected, strict=True):
+            assert np.array_equal(one, golden)
+
+
+def test_every_operator_that_is_read_is_of_the_schema() -> None:
+    assert set(converters()) <= set(BUILTIN_OPERATORS) and len(converters()) > 50
+
+
+def test_layers_and_members_have_the_file_s_names() -> None:
+    model = quantized(plain())
+    assert (model.layer_names, model.input_names, model.output_names) == (("t3",), ("t0",), ("t3",))
+    assert layer_members(model.qdq) == {"t3": ("t3",)}
+    assert (model.rounding, model.framework, model.input_dtypes) == ("tflite", "tflite", ("int8",))
+
+
+def test_images_stay_as_they_are() -> None:
+    model = quantized(plain())
+    assert channel_axes(model.qdq) == {"t3": 3}
+    assert "permute_dims" not in str(model.qdq)
+
+
+def test_name_of_two_tensors_is_made_unique() -> None:
+    def same(model: Any) -> None:
+        model.subgraphs[0].tensors[0].name = model.subgraphs[0].tensors[3].name = b"image"
+
+    model = quantized(changed(plain(), same))
+    assert (model.input_names, model.layer_names) == (("image",), ("image_3",))
+
+
+def operator_code(number: int) -> Any:
+    return lambda model: setattr(model.operatorCodes[0], "builtinCode", number)
+
+
+def test_operator_without_a_converter_is_refused_by_its_layer() -> None:
+    number = BUILTIN_OPERATORS.index("UNIDIRECTIONAL_SEQUENCE_LSTM")
+    with pytest.raises(ModelError, match="layer 't3' is a UNIDIRECTIONAL_SEQUENCE_LSTM"):
+        quantized(changed(plain(), operator_code(number)))
+
+
+def test_fused_activation_that_is_unknown_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"layer 't3' \(CONV_2D\) has the fused activation TANH"):
+        quantized(plain(fused=4))
+
+
+def test_output_of_another_shape_is_refused() -> None:
+    def larger(model: Any) -> None:
+        model.subgraphs[0].tensors[3].shape = [1, 6, 6, 4]
+
+    with pytest.raises(ModelError, match=r"gives the shape \(1, 6, 5, 4\)"):
+        quantized(changed(plain(), larger))
+
+
+def test_model_of_floats_is_refused() -> None:
+    def floats(model: Any) -> None:
+        for one in model.subgraphs[0].tensors:
+            one.quantization = None
+
+    with pytest.raises(ModelError, match="floats"):
+        quantized(changed(plain(), floats))

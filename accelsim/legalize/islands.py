@@ -137,7 +137,10 @@ def _reason_unknown(graph: Graph, node: Node) -> str:
         if producer is not None and producer.op not in _OPERANDS
     ]
     if culprits:
-        return f"{culprits[0].op.removeprefix('relax.')} has no integer form on the NPU"
+        name = culprits[0].op.removeprefix("relax.")
+        if operators_at(culprits[0].op):
+            return f"{name} inside of it has no quantized result; the NPU runs one operator at a time"
+        return f"{name} has no integer form on the NPU"
     name = node.op.removeprefix("relax.").removeprefix("nn.")
     return f"{name} is given something that is not a quantized activation"
 

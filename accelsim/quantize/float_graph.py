@@ -7,13 +7,15 @@ FX keeps one output scale for a module that is called twice, and fuses both call
 followed by ReLU: a second call gets a copy of its own. Dropout and identity do nothing in eval mode
 and would become layers: they are bypassed. Quantized convolutions take no padding="same": it
 becomes numbers. A softmax that is called as a function becomes a module, since only modules have a
-result in steps of 1/256, whatever the calibration."""
+result in steps of 1/256, whatever the calibration; PyTorch's int8 softmax takes no negative axis.
+Its int8 clamp wants both limits: a clamp with one becomes a minimum or maximum with a number."""
 
 from __future__ import annotations
 
 import copy
 from typing import Any
 
+import torch
 from torch import fx, nn
 
 from accelsim.errors import ModelError
@@ -44,7 +46,8 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
     unshared = _unshare(graph, module, names)
     completed = _complete_convolutions(graph)
     made = _softmax_modules(graph, module)
-    if not (bypassed or unshared or completed or made):
+    limited = _one_sided_clamps(graph)
+    if not (bypassed or unshared or completed or made or limited):
         return module, graph, names
     repaired = fx.GraphModule(module, graph).eval()
     retraced, _ = _trace(repaired, model)
@@ -76,6 +79,38 @@ def _complete_convolutions(graph: fx.Graph) -> bool:
         if node.args != arguments or node.kwargs:
             node.args, node.kwargs, changed = arguments, {}, True
     return changed
+
+
+def _one_sided_clamps(graph: fx.Graph) -> bool:
+    """Call a clamp with one limit by the function that has only that one; whether any was."""
+    changed = False
+    for node in graph.nodes:
+        called = node.op in ("call_function", "call_method")
+        if not called or operator_name(node.target) not in ("clamp", "clip"):
+            continue
+        given = dict(zip(("input", "min", "max"), node.args, strict=False)) | dict(node.kwargs)
+        low, high = given.get("min"), given.get("max")
+        if (low is None) == (high is None):
+            continue
+        node.op, node.target = "call_function", torch.clamp_min if high is None else torch.clamp_max
+        node.args, node.kwargs = (node.args[0], low if high is None else high), {}
+        changed = True
+    return changed
+
+
+def count_axes_from_first(module: nn.Module, examples: tuple[torch.Tensor, ...]) -> None:
+    """Give each softmax module the axis that its negative one is on the examples."""
+
+    def positive(softmax: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        softmax.dim = int(softmax.dim) % inputs[0].dim()  # type: ignore[arg-type,assignment]
+
+    found = [one for one in module.modules() if isinstance(one, nn.Softmax)]
+    negative = [one for one in found if one.dim is not None and one.dim < 0]
+    hooks = [one.register_forward_pre_hook(positive) for one in negative]
+    if hooks:
+        module(*examples)
+    for hook in hooks:
+        hook.remove()
 
 
 def _softmax_modules(graph: fx.Graph, module: nn.Module) -> bool:

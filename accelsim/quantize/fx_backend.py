@@ -67,6 +67,14 @@ def backend_config() -> Any:
     return config
 
 
+def leave_tuples(mapping: Any, module: nn.Module) -> None:
+    """Take modules with several results out of a `QConfigMapping`: observers take tensors only."""
+    for name, layer in module.named_modules():
+        several = isinstance(layer, nn.LSTMCell) or getattr(layer, "return_indices", False)
+        if several or isinstance(layer, nn.GRUCell | nn.RNNCell):
+            mapping.set_module_name(name, None)
+
+
 def share_observers(prepared: fx.GraphModule) -> None:
     """Give a tensor whose elements are only chosen from another the observer of that other.
 

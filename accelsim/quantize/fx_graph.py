@@ -22,8 +22,8 @@ from accelsim.artifacts import SourceModel
 from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize import names as naming
-from accelsim.quantize.float_graph import float_graph
-from accelsim.quantize.fx_backend import backend_config, share_observers
+from accelsim.quantize.float_graph import count_axes_from_first, float_graph
+from accelsim.quantize.fx_backend import backend_config, leave_tuples, share_observers
 from accelsim.quantize.kept_float import keep_float
 from accelsim.quantize.observers import activation_observer
 from accelsim.quantize.recipe import Recipe
@@ -123,8 +123,10 @@ def prepare(source: SourceModel, recipe: Recipe) -> Prepared:
         module, graph, user_names = float_graph(module, source.name)
         if recipe.keep_float:
             keep_float(mapping, module, user_names, recipe.keep_float, source.name)
+        leave_tuples(mapping, module)
         examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
         try:
+            count_axes_from_first(module, examples)
             prepared: fx.GraphModule = prepare_fx(
                 module, mapping, examples, backend_config=backend_config()
             )

@@ -182,7 +182,9 @@ def _ask_before(classes: _Classes, values: dict[Any, Any], operand: Any) -> None
         rank, axes = _rank(operand), call.attrs.axes
         order = [int(axis) % rank for axis in axes] if axes else list(range(rank))[::-1]
         if order == [*range(rank - 2), rank - 1, rank - 2]:
-            classes.ask(next(_tensors(call)), -1)
+            source = next(_tensors(call), None)
+            if source is not None:
+                classes.ask(source, -1)
 
 
 def _followed(classes: _Classes, variable: Any, call: Any) -> int | None:
@@ -190,7 +192,7 @@ def _followed(classes: _Classes, variable: Any, call: Any) -> int | None:
     operator, rank = _operator(call), _rank(variable)
     inputs = list(_tensors(call))
     # Beyond four axes there is no layout to follow.
-    if operator not in _APART or not inputs or not rank or _rank(inputs[0]) > 4:
+    if operator not in _APART or not inputs or not rank or not 0 < _rank(inputs[0]) <= 4:
         return None
     source = inputs[0]
     axis, shape, before = classes.axis(source), _shape(variable), _shape(source)

@@ -74,10 +74,11 @@ def quantize(
 def quantized_model(source: SourceModel, quantized: FxQuantized) -> QuantizedModel:
     """The `QuantizedModel` of a network that FX has quantized.
 
-    Raises ModelError where it cannot be run in int8, exported or imported.
+    Where PyTorch lacks an int8 kernel of it, its exported graph is the framework's golden. Raises
+    ModelError where it cannot be exported or imported.
     """
-    label_layers(quantized, source.example_inputs, source.name)
-    return _labelled(source, quantized)
+    runs = label_layers(quantized, source.example_inputs)
+    return _labelled(source, quantized, runs)
 
 
 def _exported(source: SourceModel, given: torch.export.ExportedProgram) -> QuantizedModel:
@@ -88,10 +89,10 @@ def _exported(source: SourceModel, given: torch.export.ExportedProgram) -> Quant
     return _assemble(source, program, names, None)
 
 
-def _labelled(source: SourceModel, quantized: FxQuantized) -> QuantizedModel:
+def _labelled(source: SourceModel, quantized: FxQuantized, runs: bool = True) -> QuantizedModel:
     program = _export(quantized.reference, source)
     keep_names(program, quantized.names)
-    return _assemble(source, program, quantized.names, quantized.int8)
+    return _assemble(source, program, quantized.names, quantized.int8 if runs else None)
 
 
 def _export(module: torch.nn.Module, source: SourceModel) -> torch.export.ExportedProgram:

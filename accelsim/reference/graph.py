@@ -188,16 +188,11 @@ class Walk:
         if tensors:
             given = tuple(one if isinstance(one, str) else None for one in sources)
             self.layers.append(self._host_layer(value, output, Host(module, given), tensors))
-        elif sources:
+        else:  # of the model's own inputs, or of constants alone
             parameters = module["main"].params
             shapes = tuple(shape_of(parameter) for parameter in parameters)
             dtypes = tuple(str(parameter.ty.dtype) for parameter in parameters)
             self.prepared.append(Prepared(output.name, tuple(sources), shapes, dtypes, module))
-        else:
-            raise ModelError(
-                f"layer '{output.name}': operator {operator_of(value)} on constants alone is not "
-                "supported by the reference"
-            )
 
     def _layer(self, operator: Operator, claim: Claim, output: QuantizedTensor) -> ReferenceLayer:
         inputs = [source.tensor for source in claim.sources]
@@ -283,7 +278,7 @@ def read_network(module: Any, host: Collection[str] = (), rounding: str = "fp32"
         else:
             tail = True
     if not state.layers:
-        raise ModelError("the model has no quantized layer: quantize it first")
+        raise ModelError(_nothing_quantized(state))
     code, sources = state.cut(*_fields(function, result)) if tail else (None, [])
     taken = [one for one in sources if isinstance(one, QuantizedTensor)]
     given = tuple(one if isinstance(one, str) else None for one in sources)
@@ -298,6 +293,17 @@ def read_network(module: Any, host: Collection[str] = (), rounding: str = "fp32"
         tail=Host(code, given) if taken else None,
         tail_inputs=tuple(one.name for one in taken),
         prepared=tuple(state.prepared),
+    )
+
+
+def _nothing_quantized(state: Walk) -> str:
+    """Why no layer can be verified."""
+    found = [operator_of(one) for one in state.values.values() if isinstance(one, Node)]
+    names = ", ".join(dict.fromkeys(found))
+    if not names:
+        return "the model computes nothing: it has no operator"
+    return (
+        f"no layer of the model is quantized, so that all of it runs on the host in float32: {names}"
     )
 
 

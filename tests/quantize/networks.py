@@ -75,8 +75,15 @@ class Branching(nn.Module):
         return x if bool(x.sum() > 0) else -x
 
 
+class Unknown(nn.Module):
+    """A function that has neither a converter nor a decomposition."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.mode(x, 2)[0]
+
+
 class OneSidedClamp(nn.Module):
-    """A clamp that PyTorch's quantized kernels refuse."""
+    """A clamp that PyTorch's quantized kernels refuse as it is."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.clamp(x, min=0.5)

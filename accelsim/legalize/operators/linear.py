@@ -137,6 +137,7 @@ def _flattened_leaf(frame: Frame, expr: Any) -> tuple[Leaf | None, tuple[str, ..
         source = leaf_of(frame, reshape.args[0])
         if (
             source is None
+            or not source.shape
             or source.shape[0] != leaf.shape[0]
             or not source.quantization.same_levels(leaf.quantization)
         ):

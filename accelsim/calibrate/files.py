@@ -18,8 +18,9 @@ import torch
 
 from accelsim.artifacts import QuantizedModel
 from accelsim.calibrate.document import SCHEMA
-from accelsim.errors import InputError
+from accelsim.errors import InputError, ModelError, ToolError
 from accelsim.importer.test_split import ENTRY, pack_split
+from accelsim.quantize.export import export_onnx
 
 SUFFIXES = (".pt2", ".onnx", ".json", ".txt", ".waivers.toml")
 WAIVED_DAYS = 90
@@ -62,6 +63,17 @@ def write_program(
         torch.export.save(quantized.exported, partial, extra_files=extra)
     missing = split is not None and packed is None
     return path, "the test split is too large to be part of the .pt2" if missing else None
+
+
+def write_onnx(base: Path, quantized: QuantizedModel) -> Path | str:
+    """BASE.onnx, or why the network has no such form."""
+    path = with_suffix(base, ".onnx")
+    try:
+        with _in_one_step(path) as partial:
+            export_onnx(quantized, partial)
+    except (ModelError, ToolError) as error:
+        return str(error)
+    return path
 
 
 def write_waivers(base: Path, layers: Sequence[str], today: date) -> Path:

@@ -185,7 +185,7 @@ class _Run:
         record.output_db = decibels_of(exact, outputs)
         self.progress("writing the quantized model")
         model = quantized_model(workshop.source_for(choice), quantized)
-        record.accuracy_int8 = scale.numbers(_int8_outputs(model, scale.batches))
+        record.accuracy_int8 = scale.numbers(_int8_outputs(model, quantized, scale.batches))
         self._write(model)
         reached = record.placement is None or record.placement.reached
         record.status, record.exit_code = "complete", 0 if reached else 1
@@ -200,6 +200,11 @@ class _Run:
         path, missing = files.write_program(base, model, split)
         record.files.append(path)
         record.notes += [missing] if missing else []
+        written = files.write_onnx(base, model)
+        if isinstance(written, str):
+            record.notes.append(f"not written as ONNX: {written}")
+        else:
+            record.files.append(written)
         if record.host_layers:
             record.files.append(files.write_waivers(base, record.host_layers, date.today()))
 
@@ -228,8 +233,11 @@ def _classes(labels: np.ndarray | None) -> bool:
     return labels is not None and labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
 
 
-def _int8_outputs(model: QuantizedModel, given: Sequence[Batch]) -> tuple[np.ndarray, ...]:
-    """Outputs of PyTorch's own int8 kernels."""
-    assert model.torch_int8 is not None
+def _int8_outputs(
+    model: QuantizedModel, quantized: FxQuantized, given: Sequence[Batch]
+) -> tuple[np.ndarray, ...]:
+    """Outputs of PyTorch's own int8 kernels; of the reference graph where it lacks one."""
+    if model.torch_int8 is None:
+        return outputs_of(quantized.reference, given, model.name)
     with qnnpack_engine():
         return outputs_of(model.torch_int8, given, model.name)

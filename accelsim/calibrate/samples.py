@@ -16,6 +16,7 @@ function returns one of
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ from accelsim.errors import InputError
 from accelsim.importer.functions import user_function
 from accelsim.importer.reasons import reason
 
-LABELS = "labels"
+LABELS = ("labels", "label")
+PASSED_OVER = ("golden", "y_", "pre_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def read_samples(spec: str, source: SourceModel, most: int) -> Samples:
 
 def own_samples(source: SourceModel) -> Samples | None:
     """The calibration batches that a model brings, else its example where it has several inputs."""
+    if source.drawn_examples and not source.calibration:
+        return None
     if len(source.example_inputs) == 1 and source.calibration:
         joined: tuple[np.ndarray, ...] = (np.concatenate(source.calibration),)
     else:
@@ -166,18 +170,28 @@ def _batch(given: Any, spec: str, source: SourceModel) -> Samples:
 
 
 def _by_name(given: Mapping[str, Any], names: Sequence[str], what: str) -> tuple[Any, ...]:
-    arrays = {name: value for name, value in given.items() if name != LABELS}
-    labels = (given[LABELS],) if LABELS in given and LABELS not in names else ()
+    """The inputs in order, then labels if there are some; a golden is passed over."""
+    own = {alias: name for name in names for alias in _aliases(name)}
+    labels = tuple(given[name] for name in LABELS if name in given and name not in own)[:1]
+    arrays = {
+        own.get(name, name): value
+        for name, value in given.items()
+        if name in own or not (name in LABELS or name.startswith(PASSED_OVER))
+    }
     if len(names) == 1 and len(arrays) == 1:
         return (*arrays.values(), *labels)
-    missing = [name for name in names if name not in given]
-    extra = [name for name in arrays if name not in names]
-    if missing or extra:
+    if set(arrays) != set(names):
         raise InputError(
             f"{what} has {', '.join(given) or 'nothing'}; the model's inputs are "
-            f"{', '.join(names)}, and labels are called {LABELS}"
+            f"{', '.join(names)}, and labels are called {LABELS[0]}"
         )
-    return (*(given[name] for name in names), *labels)
+    return (*(arrays[name] for name in names), *labels)
+
+
+def _aliases(name: str) -> tuple[str, ...]:
+    """What an array for an input may be called in a file, as `accelsim verify --input` takes it."""
+    plain = re.sub(r"\W", "_", name)
+    return (name, plain, f"in_{name}", f"in_{plain}")
 
 
 def _array(value: Any, what: str) -> np.ndarray:

@@ -12,6 +12,8 @@ from accelsim.artifacts import SourceModel
 from accelsim.quantize.fx_graph import FxQuantized, calibrate, convert, prepare
 from accelsim.quantize.recipe import Recipe
 
+DEAD = 3  # a channel that `planted` silences
+
 
 class Chain(nn.Module):
     """Convolution, batch norm, depthwise, pointwise, pool, flatten, linear; ReLU between them."""
@@ -80,6 +82,26 @@ def chain(spread: float = 0.0, relu: type[nn.Module] = nn.ReLU) -> SourceModel:
     )
 
 
+def planted(layer: str) -> SourceModel:
+    """A network in which one layer has a huge weight that reads a channel which is always zero.
+
+    In float it does nothing; in int8 it takes the levels of all other weights.
+    """
+    source = chain()
+    module: Any = source.float_module
+    with torch.no_grad():
+        if layer == "depthwise":
+            module.bn.weight[DEAD], module.bn.bias[DEAD] = 0, -1
+            module.depthwise.weight[DEAD] = 40
+        else:
+            module.depthwise.weight[DEAD], module.depthwise.bias[DEAD] = 0, -1
+            module.grouped.weight[0, DEAD] = 40
+        scores = module(torch.from_numpy(source.test_inputs))
+    assert source.test_labels is not None
+    source.test_labels[:] = scores.argmax(1).numpy()
+    return source
+
+
 def quantized(source: SourceModel, recipe: Recipe | None = None) -> FxQuantized:
     """A model quantized on its calibration data, or its example."""
     prepared = prepare(source, recipe or Recipe())
@@ -91,3 +113,8 @@ def quantized(source: SourceModel, recipe: Recipe | None = None) -> FxQuantized:
 def make() -> SourceModel:
     """For `FILE.py:make`."""
     return chain(spread=2.0)
+
+
+def make_planted() -> SourceModel:
+    """One layer of it loses most of the accuracy."""
+    return planted("grouped")

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from accelsim.calibrate.noise import LOUDEST_DB, Noise, decibels_of
 from accelsim.calibrate.sensitivity import Scale, layer_noise, sensitivities
 from accelsim.metrics import load_metric
 from accelsim.quantize.recipe import Recipe
-from tests.calibrate.networks import chain, quantized
-
-DEAD = 3
-
-
-def _planted(layer: str):
-    """A network in which one layer has a huge weight that reads a channel which is always zero.
-
-    In float it does nothing; in int8 it takes the levels of all other weights.
-    """
-    source = chain()
-    module = source.float_module
-    with torch.no_grad():
-        if layer == "depthwise":
-            module.bn.weight[DEAD], module.bn.bias[DEAD] = 0, -1
-            module.depthwise.weight[DEAD] = 40
-        else:
-            module.depthwise.weight[DEAD], module.depthwise.bias[DEAD] = 0, -1
-            module.grouped.weight[0, DEAD] = 40
-        scores = module(torch.from_numpy(source.test_inputs))
-    source.test_labels[:] = scores.argmax(1).numpy()
-    return source
+from tests.calibrate.networks import planted, quantized
 
 
 def _rows(source, labelled: bool):
@@ -44,7 +22,7 @@ def _rows(source, labelled: bool):
 
 @pytest.mark.parametrize("layer", ["depthwise", "grouped"])
 def test_the_layer_with_the_planted_outlier_ranks_first(layer: str) -> None:
-    first, second, *_ = _rows(_planted(layer), labelled=False)
+    first, second, *_ = _rows(planted(layer), labelled=False)
     assert first.name == layer and first.alone_db < second.alone_db - 6
     assert first.without_db > second.without_db
     assert first.weights_db is not None and first.weights_db < second.alone_db
@@ -52,14 +30,14 @@ def test_the_layer_with_the_planted_outlier_ranks_first(layer: str) -> None:
 
 
 def test_losses_are_of_the_metric_with_labels() -> None:
-    rows = _rows(_planted("grouped"), labelled=True)
+    rows = _rows(planted("grouped"), labelled=True)
     assert rows[0].name == "grouped" and rows[0].alone_loss > 0.2
     assert rows[0].without_loss < rows[0].alone_loss
     assert all(row.alone_loss <= 0.1 for row in rows[1:])
 
 
 def test_noise_begins_at_the_layer_that_makes_it() -> None:
-    source = _planted("depthwise")
+    source = planted("depthwise")
     network = quantized(source, Recipe(per_channel=False))
     noise = {row.name: row.sqnr_db for row in layer_noise(network, [(source.test_inputs,)])}
     assert list(noise) == ["x", "first", "depthwise", "grouped", "pool", "flatten", "fc"]

@@ -71,7 +71,9 @@ class OpsPlugin:
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """No dot a case where a line a group is printed."""
-        return (report.outcome, "", "") if self.progress else None
+        if not self.progress or report.failed:
+            return None
+        return (report.outcome if report.when == "call" else "", "", "")
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:

@@ -97,8 +97,7 @@ class Session:
             self._batches.clear()
             self._turn = (item.operator, item.config)
         try:
-            spec = self._spec(item)
-            outcome = self._run(item, spec, self._batch(item, spec))
+            outcome = self._together_or_alone(item)
         except Exception as error:
             name = f"{item.operator}/{item.case}"
             config = "" if item.stage in ARITHMETIC else item.config
@@ -106,6 +105,16 @@ class Session:
             raise
         self.outcomes.append((item, outcome))
         return outcome
+
+    def _together_or_alone(self, item: Item) -> Outcome:
+        """Where the cases do not compile together, each is compiled alone, as its replay is."""
+        spec = self._spec(item)
+        try:
+            return self._run(item, spec, self._batch(item, spec))
+        except Exception:
+            if self.interrupted:
+                raise
+            return self._run(item, spec, Batch([self._case(item, spec)]))
 
     def resume(self, results: Results, origin: str | None) -> None:
         """Take what passed before for done: of this origin, or of any where it is None."""

@@ -228,12 +228,29 @@ def test_item_that_cannot_be_run_is_recorded_as_failed(
     assert case["detail"] == "InputError: this is broken"
 
 
+def test_case_that_does_not_compile_fails_alone(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Batch.program
+
+    def program(batch: Batch, case: Any, config: Config) -> Any:
+        if "relu/one_row" in batch.cases:
+            raise RuntimeError("this one breaks all that are compiled with it")
+        return make(batch, case, config)
+
+    monkeypatch.setattr(Batch, "program", program)
+    assert command(results) == 1
+    cases = read_results(results).operators["relu"]["sim"]["edge8"]
+    assert {name: case["mismatches"] for name, case in cases.items()} == {"plain": 0, "one_row": 1}
+
+
 def test_campaign_has_every_claim_and_says_how_far_it_is(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(results, "--campaign", "--stage", "int8") == 0
     said = capsys.readouterr().out
     assert all(f"relu {config}: " in said for config in CONFIGS) and "3/3 " in said
+    assert "8 passed" in said
     found = read_results(results).operators["relu"]
     assert set(found["sim"]) == set(CONFIGS) and set(found["int8"]) == {"edge8"}
 

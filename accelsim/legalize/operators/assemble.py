@@ -79,7 +79,7 @@ def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
     """Raises UnmovedError for several constants, TooManyPiecesError."""
     changes = [_change(frame, leaf, node.op) for leaf in move.leaves]
     parts = parts_of(move.codes, [nhwc(leaf.shape, leaf.layout) for leaf in move.leaves])
-    if len(parts) > 1 and axes_of(move, frame) is not None and changes[0] == UNCHANGED:
+    if len(parts) > 1 and axes_of(move, frame) is not None and changes[0] is UNCHANGED:
         raise TooManyPiecesError
     pieces = []
     for part in parts:

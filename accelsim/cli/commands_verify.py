@@ -48,6 +48,10 @@ def verify(
     test_images: Annotated[
         int | None, typer.Option(min=1, help="Test images on sim (all of them by default).")
     ] = None,
+    rtl_layers: Annotated[
+        int | None,
+        typer.Option(min=1, help="On RTL, run so many layers alone, not the whole network."),
+    ] = None,
     stalls: Annotated[bool, typer.Option(help="Repeat on RTL with random AXI stalls.")] = True,
     self_test: Annotated[bool, typer.Option(help="Plant a bug and see it caught.")] = True,
     waves: Annotated[bool, typer.Option("--waves", help="Waveform of the whole run.")] = False,
@@ -76,6 +80,7 @@ def verify(
         stalls=stalls,
         test_images=1 << 30 if test_images is None else test_images,
         rtl_images=rtl_images,
+        rtl_layers=rtl_layers,
         time_limit_seconds=time_limit,
         waves=waves,
         dump_ir=dump_ir,

@@ -95,7 +95,7 @@ def check_stalls(
 ) -> None:
     """The same image on RTL behind a memory that stalls at random."""
     options, record = run.options, run.record
-    if not options.stalls or "rtl" not in options.backends or record.mismatched():
+    if not options.stalls or not options.rtl_runs_network or record.mismatched():
         return
     with stalling_rtl(options) as backend:
         timed = {"rtl": run.bounded("rtl", backend)}
@@ -137,11 +137,17 @@ def note_not_run(run: Verification, source: SourceModel, batch: Batch) -> None:
             notes.append(f"accuracy: {samples.origin} has no labels")
         total = len(next(iter(samples.inputs.values())))
         for name, limit in (("sim", options.test_images), ("rtl", options.rtl_images)):
-            if name in options.backends and limit < total:
+            runs = name in options.backends and (name != "rtl" or options.rtl_runs_network)
+            if runs and limit < total:
                 notes.append(f"{total - limit} of {total} samples on {name}")
         if source.test_inputs is not None and batch.own_samples:
             notes.append("the model's own test split: --input gave samples")
-    if options.layer is None and not options.stalls and "rtl" in options.backends:
+    if options.rtl_layers is not None and options.layer is None:
+        notes.append(
+            f"on rtl: all layers but {options.rtl_layers}, the whole network, samples and stalls: "
+            "--rtl-layers was given"
+        )
+    if not options.stalls and options.rtl_runs_network:
         notes.append("random AXI stalls: switched off")
     if not options.self_test:
         notes.append("self-test: switched off")

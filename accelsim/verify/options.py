@@ -24,10 +24,11 @@ class VerifyOptions:
     seed: int = 0
     input: Path | None = None
     waive: Path | None = None
-    layer: str | None = None  # verify this layer alone (isolated)
+    layer: str | None = None  # verify this layer alone; RTL does not run the whole network then
     stalls: bool = True  # on RTL, repeat the image with random AXI stalls
     test_images: int = 1 << 30  # of the test split, on the simulator
     rtl_images: int = 100  # of the test split, class-balanced, on RTL
+    rtl_layers: int | None = None  # on RTL, only so many layers, each alone; not the whole network
     time_limit_seconds: float | None = None
     waves: bool = False
     dump_ir: Path | None = None
@@ -40,6 +41,11 @@ class VerifyOptions:
     stored: Path | None = None  # a replay's own quantized model, for want of the original
     expected_program: str | None = None  # SHA-256 of the programs of the run that is repeated
 
+    @property
+    def rtl_runs_network(self) -> bool:
+        """Whether RTL runs the whole network, and not single layers only."""
+        return "rtl" in self.backends and self.layer is None and self.rtl_layers is None
+
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
         if not self.backends:
@@ -51,6 +57,8 @@ class VerifyOptions:
             raise InputError("a backend was given twice")
         if not 0 <= self.seed < 1 << 32:
             raise InputError(f"seed {self.seed} is out of range; use 0 to {(1 << 32) - 1}")
+        if self.rtl_layers is not None and (self.rtl_layers < 1 or "rtl" not in self.backends):
+            raise InputError("--rtl-layers takes a number from 1 on, and needs --backend rtl")
         if self.waves and "rtl" not in self.backends:
             raise InputError("--waves needs the RTL; add --backend rtl")
         if self.time_limit_seconds is not None and self.time_limit_seconds <= 0:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, date, datetime
+
+import numpy as np
 
 from accelsim.artifacts import LayerReport, QuantizedModel, SourceModel
 from accelsim.codegen import CompiledModel, compile_model
@@ -84,7 +87,8 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
         check = LayerCheck(compiled, goldens, golden_batch, backends)
         whole = check_layers(run, check, batch, library, waivers)
         if options.layer is None:
-            check_network(run, source, quantized, check, library, whole, batch.samples)
+            on_network = check if options.rtl_runs_network else check.without_rtl()
+            check_network(run, source, quantized, on_network, library, whole, batch.samples)
         _note_constant(run, check)
     if options.layer is None:
         check_stalls(run, batch, library, golden_batch)
@@ -140,7 +144,9 @@ def check_layers(
 ) -> Whole:
     """Accumulated and isolated comparisons of every layer (or of the one asked for)."""
     options, record = run.options, run.record
-    whole = run_whole(library, check.backends, list(batch.tensors.values()), run.progress)
+    on_whole = check.backends if options.rtl_runs_network else check.without_rtl().backends
+    on_rtl = _layers_on_rtl(options, check.compiled)
+    whole = run_whole(library, on_whole, list(batch.tensors.values()), run.progress)
     for by_backend in whole.runs.values():
         for name, result in by_backend.items():
             record.cycles[name] = record.cycles.get(name, 0) + result.cycles
@@ -152,9 +158,25 @@ def check_layers(
                 continue
             run.check_time()
             run.progress(f"layer {layer.name}")
-            _add(run, [check_layer(check, program, number, whole)], waivers)
+            chosen = check if layer.name in on_rtl else check.without_rtl()
+            if chosen.backends:
+                _add(run, [check_layer(chosen, program, number, whole)], waivers)
     record.layers.sort(key=_order(check))
     return whole
+
+
+def _layers_on_rtl(options: VerifyOptions, compiled: CompiledModel) -> frozenset[str]:
+    """Names of the layers that RTL runs: all, or as many as asked for of as many operators."""
+    layers = [layer for program in compiled.programs for layer in program.layers]
+    if options.rtl_layers is None or options.layer is not None:
+        return frozenset(layer.name for layer in layers)
+    rng = np.random.default_rng(options.seed)
+    groups: dict[str, list[str]] = {}
+    for place in rng.permutation(len(layers)):
+        groups.setdefault(layers[place].op, []).append(layers[place].name)
+    turns = itertools.zip_longest(*(groups[op] for op in sorted(groups)))
+    names = [name for turn in turns for name in turn if name is not None]
+    return frozenset(names[: options.rtl_layers])
 
 
 def _order(check: LayerCheck) -> Callable[[LayerReport], int]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from accelsim.artifacts import QuantizedModel
+from accelsim.artifacts import Backend, Launch, QuantizedModel, RunResult
 from accelsim.errors import InputError
 from accelsim.report import document
+from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS
 from accelsim.verify import RunRecord, VerifyOptions, new_record, verify
 from accelsim.verify import run as verification
@@ -177,3 +181,30 @@ def test_a_file_that_does_not_fit_is_one_sentence(
     with pytest.raises(InputError, match=message) as caught:
         verified(nets.tokens(), tmp_path, monkeypatch, input=path)
     assert "\n" not in str(caught.value)
+
+
+def test_only_the_layers_asked_for_run_on_the_rtl_where_their_number_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: list[str] = []
+
+    @contextmanager
+    def opened(*_: Any) -> Iterator[dict[str, Backend]]:
+        simulator = Simulator(CONFIGS["edge8"])
+
+        def rtl(given: Launch) -> RunResult:
+            launched.extend(layer.name for layer in given.program.layers)
+            return replace(simulator.run(given), backend="rtl")
+
+        yield {"sim": simulator.run, "rtl": rtl}
+
+    monkeypatch.setattr(verification, "open_backends", opened)
+    monkeypatch.setattr(verification, "build_rtl", lambda _: None)
+    both = {"backends": ("sim", "rtl"), "rtl_layers": 1, "stalls": True}
+    record = verified(nets.image("int8"), tmp_path, monkeypatch, **both)
+    assert record.status == "passed" and len(launched) == 1
+    on_rtl = [layer.name for layer in record.layers if "rtl" in layer.cycles]
+    assert on_rtl == launched and len(record.layers) == 2
+    modes = {one.mode for layer in record.layers for one in layer.compare if one.actual == "rtl"}
+    assert modes == {"isolated"} and record.cycles.keys() == {"sim"}
+    assert any("--rtl-layers was given" in note for note in record.not_run)

@@ -19,7 +19,7 @@ from tvm import relax
 
 from accelsim.importer.onnx import OnnxNode
 from accelsim.quantize.names import UniqueNames
-from accelsim.quantize.onnx.emitter import Bound
+from accelsim.quantize.onnx.emitter import ACTIVATIONS, Bound
 from accelsim.quantize.spans import with_members, with_span
 
 _ACTIVATIONS = {"Relu", "Clip", "Dropout"}
@@ -47,11 +47,13 @@ def named_module(
 
     `stored` has the file's name of each quantized variable.
     """
+    bindings = _live(bindings, results)
     groups = _groups(bindings, results)
     members = _members(bindings, groups)
     names = _names(bindings, groups, members, parameters)
     block: list[Any] = []
-    producers = {one.var: names[groups[one.var]] for one in bindings if _is_quantize(one)}
+    ends = _ends(bindings)
+    producers = {end: names[groups[end]] for end in ends}
     for one in bindings:
         value = one.value
         if isinstance(value, relax.Call):
@@ -77,9 +79,20 @@ def named_module(
     tensors = {
         names[groups[one.var]]: stored[one.var]
         for one in bindings
-        if _is_quantize(one) and one.var in stored
+        if one.var in ends and one.var in stored
     }
     return Named(module, layers, nodes, tensors)
+
+
+def _live(bindings: Sequence[Bound], results: list[Any]) -> list[Bound]:
+    """The bindings that the results need."""
+    wanted = set(results)
+    kept: list[Bound] = []
+    for one in reversed(bindings):
+        if one.var in wanted:
+            kept.append(one)
+            wanted.update(_inputs(one.value))
+    return kept[::-1]
 
 
 def _kept(call: Any, before: Any) -> Any:
@@ -91,8 +104,20 @@ def _operator(value: Any) -> str:
     return str(getattr(getattr(value, "op", None), "name", ""))
 
 
-def _is_quantize(one: Bound) -> bool:
-    return _operator(one.value) == "relax.quantize"
+def _ends(bindings: Sequence[Bound]) -> dict[Any, Any]:
+    """Variable that ends a layer → what is quantized: a quantize, or the clip of its integers."""
+    ends: dict[Any, Any] = {}
+    for one in bindings:
+        if _operator(one.value) == "relax.quantize":
+            ends[one.var] = one.value.args[0]
+        elif _clips_integers(one):
+            source = one.value.args[0]
+            ends[one.var] = ends.pop(source, source)
+    return ends
+
+
+def _clips_integers(one: Bound) -> bool:
+    return _operator(one.value) == "relax.clip" and str(one.var.ty.dtype) in ACTIVATIONS
 
 
 def _inputs(value: Any) -> list[Any]:
@@ -110,9 +135,10 @@ def _groups(bindings: Sequence[Bound], results: list[Any]) -> dict[Any, Group]:
     for result in results:
         needed.setdefault(result, set()).add(("end", ""))
     groups: dict[Any, Group] = {}
+    ends = _ends(bindings)
     for one in reversed(bindings):
         own = needed.get(one.var, set())
-        if _is_quantize(one):
+        if one.var in ends:
             group: Group = ("layer", one.var)
         elif len(own) == 1:
             group = next(iter(own))
@@ -129,7 +155,9 @@ def _members(bindings: Sequence[Bound], groups: dict[Any, Group]) -> dict[Group,
     found: dict[Group, dict[str, OnnxNode]] = {}
     for one in bindings:
         known = found.setdefault(groups[one.var], {})
-        if one.node is not None and one.node.operator != "QuantizeLinear":
+        if one.node is None or _clips_integers(one):
+            continue
+        if one.node.operator != "QuantizeLinear":
             known[one.node.name] = one.node
     return {group: list(nodes.values()) for group, nodes in found.items()}
 
@@ -144,6 +172,7 @@ def _names(
     unique = UniqueNames(inputs.values())
     names: dict[Group, str] = {}
     boundary: set[str] = set()
+    ends = _ends(bindings)
     for one in bindings:
         group = groups[one.var]
         if group in names:
@@ -151,9 +180,8 @@ def _names(
         found = members[group]
         if found:
             names[group] = unique.take(_title(found))
-        elif _is_quantize(one):
-            source = one.value.args[0]
-            name = inputs.get(source, "")
+        elif one.var in ends:
+            name = inputs.get(ends[one.var], "")
             if name and name not in boundary:
                 boundary.add(name)
                 names[group] = name

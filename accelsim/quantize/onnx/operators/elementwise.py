@@ -9,11 +9,12 @@ import numpy as np
 from tvm import relax
 
 from accelsim.importer.onnx import OnnxNode
-from accelsim.quantize.onnx.emitter import Emitter, constant, dtype_of, number, shape_of
+from accelsim.quantize.onnx.emitter import Emitter, Stored, constant, dtype_of, number, shape_of
 from accelsim.quantize.onnx.levels import integers, levels_of
 from accelsim.quantize.onnx.operators import Converter
 
 op = relax.op
+_ENDS = {"int8": (-128, 127), "uint8": (0, 255)}
 _TYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 11: "float64"}
 
 
@@ -50,7 +51,11 @@ def clip(g: Emitter, node: OnnxNode) -> Any:
     for place in (0, 1):
         if node.input(1 + place):
             limits[place] = float(g.numbers(node.input(1 + place), "limits").reshape(-1)[0])
-    return g.emit(op.clip(g.real(node.input(0)), *limits))
+    value = g.value(node.input(0))
+    if isinstance(value, Stored):  # of integers: limits narrower than the dtype
+        low, high = np.clip(limits, *_ENDS[dtype_of(value.var)])
+        return Stored(g.emit(op.clip(value.var, int(low), int(high))), value.levels)
+    return g.emit(op.clip(g.operand(value), *limits))
 
 
 def leaky_relu(g: Emitter, node: OnnxNode) -> Any:

@@ -26,7 +26,7 @@ from accelsim.reference.boundary import from_nhwc, to_nhwc
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.network import Network, ReferenceLayer
 from accelsim.reference.onnxruntime.cut import ordered, slice_of
-from accelsim.reference.onnxruntime.kernels import EXACT, MOVES, Kernel, kernel_of
+from accelsim.reference.onnxruntime.kernels import CHOICES, EXACT, Kernel, kernel_of
 from accelsim.reference.onnxruntime.known import CAUSES, FLOATS, OWN, known
 from accelsim.reference.onnxruntime.session import Session
 from accelsim.reference.operators import distance_of
@@ -159,13 +159,27 @@ class OrtGolden:
     def cause(self, name: str, inputs: tuple[I8, ...], exact: I8, own: I8) -> str | None:
         """Why ONNX Runtime's result may differ; None where it must be equal."""
         form = self.form(name)
-        if not isinstance(form, Form) or form.operator in EXACT or _only_moves(form):
+        if not isinstance(form, Form) or form.operator in EXACT or self._only_moves(form):
             return None
         if form.operator in CAUSES:
             by_formula = self._by_formula(name, form, inputs)
             same = by_formula is not None and np.array_equal(by_formula, own)
             return CAUSES[form.operator] if same else None
         return OWN if form.operator else FLOATS
+
+    def _only_moves(self, form: Form) -> bool:
+        """Whether it moves or chooses numbers at unchanged levels."""
+        ends = ("QuantizeLinear", "DequantizeLinear")
+        inner = [node for node in form.nodes if node.operator not in ends]
+        names = {node.input(1) for node in form.nodes if node.operator in ends}
+        scales = {float(self.model.constants[name].reshape(-1)[0]) for name in names}
+        nearest = all(
+            node.attributes.get("mode", "nearest") == "nearest"
+            for node in inner
+            if node.operator == "Resize"
+        )
+        moves = {node.operator for node in inner} <= set(CHOICES)
+        return bool(inner) and moves and nearest and len(scales) < 2
 
     def _bound(self, name: str) -> int:
         layer = self.network.layer(name)
@@ -262,13 +276,6 @@ class OrtGolden:
                 return self._form(layer, floats=True)
             return str(error)
         return Form(session, kernel.nodes, kernel.constants, kernel.operator)
-
-
-def _only_moves(form: Form) -> bool:
-    ends = ("QuantizeLinear", "DequantizeLinear")
-    inner = [node.operator for node in form.nodes if node.operator not in ends]
-    scales = {node.input(1) for node in form.nodes if node.operator in ends}
-    return bool(inner) and set(inner) <= set(MOVES) and len(scales) < 2
 
 
 def build_onnxruntime(quantized: QuantizedModel, network: Network) -> OrtGolden:

@@ -27,6 +27,7 @@ MOVES = (
     *("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather"),
     *("Identity", "Concat", "DepthToSpace", "SpaceToDepth", "Tile", "Expand"),
 )
+CHOICES = (*MOVES, "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Resize")
 
 
 @dataclass(frozen=True, slots=True)

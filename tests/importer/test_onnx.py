@@ -236,3 +236,10 @@ def test_mutated_models_end_in_one_sentence_within_bounded_memory() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     refused, accepted = (int(word) for word in result.stdout.split()[-2:])
     assert refused > 50 and refused + accepted == 250
+
+
+def test_name_that_is_no_text_is_refused() -> None:
+    data = qdq_convolution().SerializeToString()
+    assert data.count(b"stem/conv") == 1
+    with pytest.raises(ModelError, match="a name that is no text"):
+        parse_onnx(data.replace(b"stem/conv", b"stem\x83conv"), "net.onnx")

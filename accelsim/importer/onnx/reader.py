@@ -101,6 +101,8 @@ def _proto(data: bytes, name: str) -> Any:
         raise ModelError(f"model file {name} {_TRUNCATED}") from None
     if not proto.ir_version or not proto.opset_import or not proto.graph.node:
         raise ModelError(f"model file {name} {_TRUNCATED}")
+    if not all(isinstance(text, str) for text in _texts(proto)):
+        raise ModelError(f"model file {name} has a name that is no text, so it is damaged")
     if proto.functions:
         raise ModelError(
             f"model {name} has functions of its own; expand them with "
@@ -109,6 +111,19 @@ def _proto(data: bytes, name: str) -> Any:
     if proto.graph.sparse_initializer:
         raise ModelError(f"model {name} has sparse tensors; store them densely")
     return proto
+
+
+def _texts(proto: Any) -> Iterator[Any]:
+    """Every name in a model; one that is no UTF-8 comes as bytes."""
+    graph = proto.graph
+    yield from (one.domain for one in proto.opset_import)
+    yield from (one.name for one in (*graph.input, *graph.output, *graph.initializer))
+    yield from (dim.dim_param for one in graph.input for dim in one.type.tensor_type.shape.dim)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (text for one in node.attribute for text in (one.name, one.ref_attr_name))
+    for one in graph.initializer:
+        yield from (text for entry in one.external_data for text in (entry.key, entry.value))
 
 
 def _opsets(proto: Any, name: str) -> dict[str, int]:

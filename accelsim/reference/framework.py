@@ -62,6 +62,9 @@ class FrameworkGolden(Protocol):
         `exact` and `own` are the two results on `inputs`. None where they must be equal.
         """
 
+    def cause(self, name: str, inputs: tuple[I8, ...], own: I8) -> str | None:
+        """Why the framework's result differs within `bound`, where it was computed; else None."""
+
 
 def build_framework(quantized: QuantizedModel, network: Network) -> FrameworkGolden:
     """The golden of the framework that `quantized` came from.

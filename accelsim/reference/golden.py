@@ -18,7 +18,8 @@ from accelsim.artifacts import I8
 class GoldenSet:
     """Outputs of one golden in one mode, int8 domain, (n, h, w, c).
 
-    `missing` gives, for a layer without a golden, the reason.
+    `missing` gives, for a layer without a golden, the reason; `causes` why a layer's golden may be
+    other than its integers, where that was computed.
     """
 
     source: str  # "integer" | "torch" | "tvm"
@@ -26,6 +27,7 @@ class GoldenSet:
     gate: bool  # whether a difference from it fails the run
     tensors: Mapping[str, I8]  # tensor name → values
     missing: Mapping[str, str] = field(default_factory=dict)
+    causes: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_constant(values: I8) -> bool:

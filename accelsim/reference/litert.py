@@ -87,6 +87,10 @@ class LiteRtGolden:
         """None: every layer's integers are those of TensorFlow Lite."""
         return None
 
+    def cause(self, name: str, inputs: tuple[I8, ...], own: I8) -> str | None:
+        """None: nothing may differ."""
+        return None
+
     def _makes(self, tensor: str) -> str:
         """The operator that makes a tensor."""
         index = self.indices[tensor]

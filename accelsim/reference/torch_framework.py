@@ -98,6 +98,10 @@ class TorchFramework:
         near = np.abs(exact - steps).max() <= distance and np.abs(own - steps).max() <= 1
         return math.ceil(distance) if near else None
 
+    def cause(self, name: str, inputs: tuple[I8, ...], own: I8) -> str | None:
+        """None: what `bound` allows are an operator's own integers."""
+        return None
+
 
 def build_torch_framework(quantized: QuantizedModel, network: Network) -> TorchFramework:
     """Check PyTorch's engine, and pair the network's tensors with its nodes.

@@ -211,7 +211,9 @@ def _within_bound(
     bound = check.goldens.framework.bound(names[0], inputs, exact, own)
     if bound is None or comparison.max_abs_diff > bound:
         return comparison
-    cause = f"{layer.op} has integers of its own, here as near to the real result as it promises"
+    cause = check.goldens.framework.cause(names[0], inputs, own) or (
+        f"{layer.op} has integers of its own, here as near to the real result as it promises"
+    )
     return replace(comparison, status="within", bound=bound, cause=cause, first=None)
 
 
@@ -228,6 +230,9 @@ def _accumulated(
         found = _against(program, layer, outcomes, tensor, source, "accumulated", gate, None)
         if tensor is None and layer.output in golden.missing:
             found = [replace(one, cause=golden.missing[layer.output]) for one in found]
+        cause = golden.causes.get(layer.output)
+        if cause is not None:
+            found = [replace(o, cause=cause) if o.status == "different" else o for o in found]
         comparisons += found
     return comparisons
 

@@ -27,7 +27,7 @@ from accelsim.reference.golden import GoldenSet
 from accelsim.reference.network import Network, ReferenceLayer
 from accelsim.reference.onnxruntime.cut import ordered, slice_of
 from accelsim.reference.onnxruntime.kernels import CHOICES, EXACT, Kernel, kernel_of
-from accelsim.reference.onnxruntime.known import CAUSES, FLOATS, OWN, known
+from accelsim.reference.onnxruntime.known import CAUSES, FLOATS, OWN, compared, known
 from accelsim.reference.onnxruntime.session import Session
 from accelsim.reference.operators import distance_of
 
@@ -97,7 +97,32 @@ class OrtGolden:
         missing = {
             tensor: "the file has no such tensor" for tensor, one in names.items() if not one
         }
-        return GoldenSet("onnxruntime", "accumulated", False, tensors, missing)
+        causes = self._float_causes(inputs)
+        return GoldenSet("onnxruntime", "accumulated", False, tensors, missing, causes)
+
+    def _float_causes(self, inputs: Mapping[str, np.ndarray]) -> dict[str, str]:
+        """Of islands that the file computes in float32: how far from their integer kernels.
+
+        Both start from the same integers, those of the whole file; so this counts each layer alone.
+        """
+        islands = {}
+        for layer in self.network.layers:
+            form = self.form(layer.name)
+            ends = [one for one in self.model.nodes if self.stored.get(layer.output) in one.outputs]
+            if isinstance(form, Form) and form.operator and ends[0].operator == "QuantizeLinear":
+                islands[layer.output] = (layer, ends[0].input(0))
+        tensors = dict.fromkeys(one for x, _ in islands.values() for one in (x.output, *x.inputs))
+        names = [*(self.stored[one] for one in tensors), *(real for _, real in islands.values())]
+        found = dict(zip(names, self._whole(inputs, names), strict=True))
+        causes = {}
+        for output, (layer, real) in islands.items():
+            tensor = self.network.tensors[output]
+            given = tuple(
+                to_nhwc(found[self.stored[one]], self.network.tensors[one]) for one in layer.inputs
+            )
+            own = from_nhwc(self.run_layer(layer.name, given), tensor)
+            causes[output] = compared(found[self.stored[output]], own, found[real], tensor)
+        return causes
 
     def outputs(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...] | None:
         """The file's outputs."""
@@ -143,7 +168,7 @@ class OrtGolden:
             self.model,
             ordered(list(nodes.values()), known),
             self.model.inputs,
-            self._every_output(),
+            list(dict.fromkeys([*self.model.outputs, *nodes_outputs(nodes, self.stored)])),
             constants,
         )
         return Session(proto, f"the integer form of {self.model.name}")
@@ -154,9 +179,9 @@ class OrtGolden:
         A kernel with a formula in `known` must equal that formula in every element. A layer whose
         integers are accelsim's own may differ by what it promises.
         """
-        return None if self.cause(name, inputs, exact, own) is None else self._bound(name)
+        return None if self.cause(name, inputs, own) is None else self._bound(name)
 
-    def cause(self, name: str, inputs: tuple[I8, ...], exact: I8, own: I8) -> str | None:
+    def cause(self, name: str, inputs: tuple[I8, ...], own: I8) -> str | None:
         """Why ONNX Runtime's result may differ; None where it must be equal."""
         form = self.form(name)
         if not isinstance(form, Form) or form.operator in EXACT or self._only_moves(form):
@@ -218,7 +243,12 @@ class OrtGolden:
         return self.whole[0].run(self._fed(inputs), names)
 
     def _every_output(self) -> list[str]:
+        """The file's outputs, its integer tensors, and what these are quantized from."""
         every = dict.fromkeys([*self.model.outputs, *self.stored.values()])
+        made = {name: node for node in self.model.nodes for name in node.outputs}
+        for name in self.stored.values():
+            if name in made and made[name].operator == "QuantizeLinear":
+                every[made[name].input(0)] = None
         return [name for name in every if self.model.input(name) is None]
 
     def _fed(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -276,6 +306,12 @@ class OrtGolden:
                 return self._form(layer, floats=True)
             return str(error)
         return Form(session, kernel.nodes, kernel.constants, kernel.operator)
+
+
+def nodes_outputs(nodes: Mapping[str, OnnxNode], stored: Mapping[str, str]) -> list[str]:
+    """The integer tensors that some nodes give."""
+    made = {name for node in nodes.values() for name in node.outputs}
+    return [name for name in stored.values() if name in made]
 
 
 def build_onnxruntime(quantized: QuantizedModel, network: Network) -> OrtGolden:

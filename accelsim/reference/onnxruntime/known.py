@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accelsim.importer.onnx import OnnxNode
+from accelsim.reference.network import QuantizedTensor
 
 Array = NDArray[Any]
 F32 = np.float32
+NEAR = 1e-3  # of a tie, in output steps
 CAUSES = {
     "QLinearAdd": "QLinearAdd takes the zero points out of its products and adds them in float32 "
     "before it rounds half to even",
@@ -41,6 +43,25 @@ def known(node: OnnxNode, values: Mapping[str, Array], shape: Sequence[int]) -> 
     if node.operator == "QLinearAveragePool" and len(shape) == 4:
         return _average(node, operands, shape)
     return None
+
+
+def compared(floats: Array, integers: Array, reals: Array, tensor: QuantizedTensor) -> str:
+    """How many elements of an island's float32 form are other than its integer kernel's, and why.
+
+    `reals` are the float32 results before the quantize. A difference of one step whose real result
+    lies next to a tie is float32 rounding, anything else is not.
+    """
+    apart = np.abs(floats.astype(np.int16) - integers.astype(np.int16))
+    wrong = apart > 0
+    alone = f"alone, {int(wrong.sum()):,} of {wrong.size:,} elements differ from its integer kernel"
+    before = "without graph optimisation ONNX Runtime computes it in float32: "
+    if not wrong.any():
+        return f"{before}alone it equals its integer kernel, what differs came with its inputs"
+    steps = reals[wrong].astype(np.float64) / float(tensor.scale)
+    far = float(np.abs(np.abs(steps - np.floor(steps)) - 0.5).max())
+    if apart.max() == 1 and far < NEAR:
+        return f"{before}{alone}, each by one step and within {far:.1g} steps of a tie"
+    return f"{before}{alone}, by {int(apart.max())} at most and up to {far:.1g} steps from a tie"
 
 
 def _rounded(reals: Array, like: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +35,10 @@ class SourceModel:
     # and top-5 of class scores where there is none.
     metric: Callable[[np.ndarray, np.ndarray], Mapping[str, float]] | None = None
     framework: str = "torch"  # one of FRAMEWORKS: whose file it is
+    # Layers of a float model that stay in float: the user's names of layers or of modules that hold
+    # them ("block2"), or types ("Linear").
+    keep_float: tuple[str, ...] = ()
+    drawn_examples: bool = False  # example inputs are random numbers: nothing to calibrate with
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +66,5 @@ class QuantizedModel:
     framework: str = "torch"  # one of FRAMEWORKS: whose golden it is compared with
     original: ForeignModel | None = None  # the file of a framework that is not PyTorch
     output_names: tuple[str, ...] = ()  # the file's own; empty where it names none
+    # Layers that were left out of quantization → who excluded them; they run on the host.
+    excluded: Mapping[str, str] = field(default_factory=dict)

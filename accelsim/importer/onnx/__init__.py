@@ -3,7 +3,8 @@
 What comes in: a path. What goes out: a checked graph, see `importer.onnx.model`. It must not know
 how the graph becomes a QDQ module.
 
-A quantized file (QDQ or QOperator) is taken as it is, `already_quantized`. Malformed files end in
+A quantized file (QDQ or QOperator) is taken as it is, `already_quantized`. A float one becomes a
+module of PyTorch, which is calibrated and quantized like a user's own. Malformed files end in
 one ModelError: truncated or foreign data, unknown opsets, operators and domains, control flow,
 cycles, tensors of two origins or none, announced sizes that the file does not have, numbers of
 other than 8 bits. External data must lie beside the file.
@@ -12,6 +13,7 @@ other than 8 bits. External data must lie beside the file.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,14 +53,22 @@ def load_onnx(path: Path, name: str) -> SourceModel:
         raise ModelError(f"model file {path} does not exist")
     model = read_onnx(path)
     rng = np.random.default_rng(0)
+    quantized = is_quantized(model)
     return SourceModel(
         name=name,
-        float_module=model,
+        float_module=model if quantized else _float_module(model),
         example_inputs=tuple(_example(value, rng) for value in model.inputs),
         input_names=tuple(value.name for value in model.inputs),
-        already_quantized=is_quantized(model),
-        framework="onnx",
+        already_quantized=quantized,
+        framework="onnx" if quantized else "torch",
+        drawn_examples=True,
     )
+
+
+def _float_module(model: OnnxModel) -> Any:
+    from accelsim.importer.floats import from_onnx
+
+    return from_onnx(model)
 
 
 def _example(value: OnnxValue, rng: np.random.Generator) -> np.ndarray:

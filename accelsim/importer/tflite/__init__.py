@@ -1,7 +1,7 @@
 """A `.tflite` file → `SourceModel`.
 
-What comes in: a path. What goes out: a model that is already quantized, as `TfliteModel`. It must
-not know how it becomes Relax.
+What comes in: a path. What goes out: a model that is already quantized, as `TfliteModel`, or a
+float one as a module of PyTorch. It must not know how it becomes Relax.
 
 Not everything that the format can say is read: one graph without control flow, fixed shapes, int8
 and uint8 activations, no variables, no custom operators. Whatever else a file has, or however it
@@ -11,6 +11,7 @@ is damaged, ends in a ModelError of one sentence.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,19 @@ def load_tflite(path: Path, name: str) -> SourceModel:
     examples = tuple(_example(rng, model, index) for index in model.inputs)
     return SourceModel(
         name=name,
-        float_module=model,
+        float_module=model if model.quantized else _float_module(model),
         example_inputs=examples,
         input_names=model.input_names,
         already_quantized=model.quantized,
-        framework="tflite",
+        framework="tflite" if model.quantized else "torch",
+        drawn_examples=True,
     )
+
+
+def _float_module(model: TfliteModel) -> Any:
+    from accelsim.importer.floats import from_tflite
+
+    return from_tflite(model)
 
 
 def _content(path: Path) -> bytes:

@@ -63,10 +63,12 @@ class Legalized:
 def legalize(model: QuantizedModel, refused: Mapping[str, str] | None = None) -> Legalized:
     """Legalize a quantized model.
 
-    `refused` maps layers that must stay on the host to the reason why. Raises ModelError for
-    dynamic shapes and unknown dtypes.
+    `refused` maps layers that must stay on the host to the reason why; those that were left out of
+    quantization do in any case. Raises ModelError for dynamic shapes and unknown dtypes.
     """
-    return legalize_module(model.qdq, refused, rounding=model.rounding)
+    return legalize_module(
+        model.qdq, {**(refused or {}), **model.excluded}, rounding=model.rounding
+    )
 
 
 def legalize_module(
@@ -85,11 +87,13 @@ def legalize_module(
         names = [op.name for op in islands.operators.values()]
         twice = next(name for name in names if names.count(name) > 1)
         raise ModelError(f"Two layers are named {twice!r}; layer names must be unique.")
-    return Legalized(written, layers, _host_ops(graph, islands, remaining))
+    return Legalized(written, layers, _host_ops(graph, islands, remaining, refused or {}))
 
 
-def _host_ops(graph: Graph, islands: Islands, remaining: list[Node]) -> tuple[HostOp, ...]:
-    reasons: dict[str, str] = {}
+def _host_ops(
+    graph: Graph, islands: Islands, remaining: list[Node], refused: Mapping[str, str]
+) -> tuple[HostOp, ...]:
+    reasons = dict(refused)
     for var, rejection in islands.rejections.items():
         reasons[graph.by_var[var].name] = rejection.reason
     found: dict[str, HostOp] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,11 +31,12 @@ def keep_float(
         mapping: changed in place.
         module: as `float_graph` returns it.
         user_names: fx name of each operator → the user's.
-        names: of operators, or of modules: "block2" is all of block2.
+        names: of operators, of modules ("block2" is all of block2), or of types: "Linear" is every
+            linear layer, "add" every addition.
 
     Raises InputError for a name that no operator has, or one whose operators have no weights.
     """
-    chosen = {fx_name for name in names for fx_name in _named(name, user_names, model)}
+    chosen = {fx_name for name in names for fx_name in _named(name, module, user_names, model)}
     fused, scopes = _fused(module)
     seen: Counter[tuple[str, Any]] = Counter()
     weighty = False
@@ -62,8 +64,22 @@ def is_part(operator: str, name: str) -> bool:
     return operator == name or operator.startswith((f"{name}.", f"{name}/"))
 
 
-def _named(name: str, user_names: Mapping[str, str], model: str) -> list[str]:
-    found = [fx_name for fx_name, own in user_names.items() if is_part(own, name)]
+def operators_of(name: str, module: nn.Module, user_names: Mapping[str, str]) -> dict[str, str]:
+    """fx name → user's name of all operators that a name of an operator, module or type means."""
+    parts = {fx_name: own for fx_name, own in user_names.items() if is_part(own, name)}
+    if parts:
+        return parts
+    kind = name.removeprefix("torch.").removeprefix("nn.")
+    modules = {path: type(one).__name__ for path, one in module.named_modules()}
+    return {
+        fx_name: own
+        for fx_name, own in user_names.items()
+        if kind == modules.get(own, re.sub(r"_\d+$", "", own.rpartition("/")[2]))
+    }
+
+
+def _named(name: str, module: nn.Module, user_names: Mapping[str, str], model: str) -> list[str]:
+    found = list(operators_of(name, module, user_names))
     if not found:
         known = list(user_names.values())
         close = difflib.get_close_matches(name, known, 1)

@@ -6,6 +6,7 @@ its three forms. It must not know the hardware."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,11 +17,13 @@ from accelsim.importer.reasons import reason
 from accelsim.quantize.calibrated import has_observers
 from accelsim.quantize.canonical import canonical
 from accelsim.quantize.converters import to_relax
+from accelsim.quantize.excluded import excluded_layers
 from accelsim.quantize.exported_names import exported_names, keep_names
 from accelsim.quantize.fx_graph import FxQuantized, quantize_fx
 from accelsim.quantize.golden import label_layers
 from accelsim.quantize.int8_modules import is_int8
 from accelsim.quantize.int8_network import read_int8
+from accelsim.quantize.kept_float import operators_of
 from accelsim.quantize.names import LayerNames
 from accelsim.quantize.prepared import (
     convert_prepared_eager,
@@ -30,11 +33,15 @@ from accelsim.quantize.prepared import (
 from accelsim.quantize.program_checks import check_program
 from accelsim.quantize.pt2e import export_pt2e, is_pt2e
 from accelsim.quantize.recipe import Recipe
+from accelsim.quantize.spans import layer_members
 from accelsim.quantize.split_layers import split_layers
 
 
 def quantize(
-    source: SourceModel, per_channel: bool = False, observer: str = "histogram"
+    source: SourceModel,
+    per_channel: bool = False,
+    observer: str = "histogram",
+    keep_float: tuple[str, ...] = (),
 ) -> QuantizedModel:
     """Quantize a model, or import one that already is.
 
@@ -44,10 +51,12 @@ def quantize(
             framework than PyTorch is read by that framework's own module of this room.
         per_channel: one weight scale for each output channel.
         observer: for activations, one of `observers.KINDS`.
+        keep_float: layers that stay in float on the host, besides those of the source.
 
     Raises:
         ModelError: the model cannot be traced, calibrated, exported or imported.
-        InputError: unusable calibration data or an unknown observer.
+        InputError: unusable calibration data, an unknown observer, or a layer to keep that there
+            is not.
     """
     if source.framework == "tflite":
         from accelsim.quantize.tflite import quantize_tflite
@@ -67,18 +76,21 @@ def quantize(
         return _labelled(source, convert_prepared_eager(source))
     if is_int8(source.float_module):
         return _labelled(source, read_int8(source))
-    recipe = Recipe(activations=observer, per_channel=per_channel)
-    return quantized_model(source, quantize_fx(source, recipe))
+    kept = (*source.keep_float, *keep_float)
+    recipe = Recipe(activations=observer, per_channel=per_channel, keep_float=kept)
+    return quantized_model(source, quantize_fx(source, recipe), kept)
 
 
-def quantized_model(source: SourceModel, quantized: FxQuantized) -> QuantizedModel:
-    """The `QuantizedModel` of a network that FX has quantized.
+def quantized_model(
+    source: SourceModel, quantized: FxQuantized, kept: tuple[str, ...] = ()
+) -> QuantizedModel:
+    """The `QuantizedModel` of a network that FX has quantized, but for the layers of `kept`.
 
     Where PyTorch lacks an int8 kernel of it, its exported graph is the framework's golden. Raises
     ModelError where it cannot be exported or imported.
     """
     runs = label_layers(quantized, source.example_inputs)
-    return _labelled(source, quantized, runs)
+    return _labelled(source, quantized, runs, kept)
 
 
 def _exported(source: SourceModel, given: torch.export.ExportedProgram) -> QuantizedModel:
@@ -89,10 +101,13 @@ def _exported(source: SourceModel, given: torch.export.ExportedProgram) -> Quant
     return _assemble(source, program, names, None)
 
 
-def _labelled(source: SourceModel, quantized: FxQuantized, runs: bool = True) -> QuantizedModel:
+def _labelled(
+    source: SourceModel, quantized: FxQuantized, runs: bool = True, kept: tuple[str, ...] = ()
+) -> QuantizedModel:
     program = _export(quantized.reference, source)
     keep_names(program, quantized.names)
-    return _assemble(source, program, quantized.names, quantized.int8 if runs else None)
+    int8 = quantized.int8 if runs else None
+    return _assemble(source, program, quantized.names, int8, kept)
 
 
 def _export(module: torch.nn.Module, source: SourceModel) -> torch.export.ExportedProgram:
@@ -106,7 +121,11 @@ def _export(module: torch.nn.Module, source: SourceModel) -> torch.export.Export
 
 
 def _assemble(
-    source: SourceModel, program: Any, names: LayerNames, int8: Any | None
+    source: SourceModel,
+    program: Any,
+    names: LayerNames,
+    int8: Any | None,
+    kept: tuple[str, ...] = (),
 ) -> QuantizedModel:
     check_program(program, names, source.name)
     module = canonical(to_relax(program, source.name), names, source.name)
@@ -114,6 +133,7 @@ def _assemble(
     if names.tail is not None:
         layers.append(names.tail.name)
     parameters = module["main"].params
+    members = layer_members(module)
     return QuantizedModel(
         name=source.name,
         exported=program,
@@ -127,4 +147,13 @@ def _assemble(
             tuple(int(extent) for extent in parameter.ty.shape) for parameter in parameters
         ),
         input_dtypes=tuple(str(parameter.ty.dtype) for parameter in parameters),
+        excluded=excluded_layers(module, members, _chosen(source, members, kept)),
     )
+
+
+def _chosen(
+    source: SourceModel, members: Mapping[str, Sequence[str]], kept: Sequence[str]
+) -> dict[str, list[str]]:
+    """Each exclusion as it was given → the user's names of its operators."""
+    names = {one: one for operators in members.values() for one in operators}
+    return {one: list(operators_of(one, source.float_module, names).values()) for one in kept}

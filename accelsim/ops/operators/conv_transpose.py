@@ -67,7 +67,7 @@ def transpose_edges(config: Config) -> tuple[TransposeSpec, ...]:
         replace(plain, name="beyond_activations", size=square_beyond(config.act_rows // 2)),
         replace(plain, name="zero_points_low", zeros=(0, 0)),
         replace(plain, name="zero_points_high", zeros=(255, 255)),
-        replace(plain, name="weight_zero_point", weight_zero=-128),
+        replace(plain, name="weight_zero_point", weight_zero=-128, zeros=(128, 128)),
         replace(plain, name="per_channel", per_channel=True),
         replace(plain, name="relu", relu=True),
         replace(plain, name="saturating", spread=600.0),

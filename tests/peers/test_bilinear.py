@@ -34,19 +34,20 @@ def test_onnxruntime_sums_four_products_from_left_to_right(mode: str) -> None:
         np.testing.assert_array_equal(onnxruntime_mixed(nhwc(x), scale), nhwc(y))
 
 
+def resized(x: np.ndarray, zero: int, target: tuple[int, int], aligned: bool) -> Any:
+    """PyTorch's quantized kernel."""
+    stored = qnnpack.quint8(x, np.float32(0.5), zero)
+    resize: Any = torch.nn.functional.interpolate
+    return resize(stored, size=target, mode="bilinear", align_corners=aligned)
+
+
 @pytest.mark.parametrize("mode", ["half_pixel", "align_corners"])
 def test_pytorch_mixes_columns_then_rows_of_stored_integers(mode: str) -> None:
     for number in range(CASES):
         rng, scale = drawn(number, mode)
         x = rng.integers(-128, 128, scale.shape).astype(np.int8)
         zero, aligned = int(rng.integers(-128, 128)), mode == "align_corners"
-        options: dict[str, Any] = {
-            "size": scale.target,
-            "mode": "bilinear",
-            "align_corners": aligned,
-        }
-        stored = qnnpack.quint8(x, np.float32(0.5), zero)
-        kernel = partial(torch.nn.functional.interpolate, stored, **options)
+        kernel = partial(resized, x, zero, scale.target, aligned)
         offset = np.float32(zero + 128)
         mixed = pytorch_mixed(x.astype(np.int16) + 128, scale) - offset
         np.testing.assert_array_equal(np.rint(mixed + offset) - 128, qnnpack.run(kernel))

@@ -48,6 +48,9 @@ def verify(
     test_images: Annotated[
         int | None, typer.Option(min=1, help="Test images on sim (all of them by default).")
     ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="Accuracy by top1, top5 or FILE.py:FUNCTION.")
+    ] = None,
     rtl_layers: Annotated[
         int | None,
         typer.Option(min=1, help="On RTL, run so many layers alone, not the whole network."),
@@ -81,6 +84,7 @@ def verify(
         test_images=1 << 30 if test_images is None else test_images,
         rtl_images=rtl_images,
         rtl_layers=rtl_layers,
+        metric=metric,
         time_limit_seconds=time_limit,
         waves=waves,
         dump_ir=dump_ir,

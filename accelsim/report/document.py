@@ -53,8 +53,9 @@ class Record(Protocol):
 def document(record: Record) -> dict[str, Any]:
     """The report as JSON-ready values."""
     accuracy: dict[str, Any] = {"float": None, "framework": None, "sim": None, "rtl": None}
-    accuracy |= {"samples": {}, "agreement": {}}
+    accuracy |= {"metric": "", "samples": {}, "agreement": {}}
     if record.accuracy is not None:
+        accuracy["metric"] = record.accuracy.metric
         accuracy |= {name: _number(value) for name, value in record.accuracy.share.items()}
         accuracy["samples"] = dict(record.accuracy.samples)
         accuracy["agreement"] = {name: list(one) for name, one in record.accuracy.agreement.items()}

@@ -84,7 +84,7 @@ def plots(report: dict[str, Any]) -> dict[str, Markup]:
         Row(SERIES.get(name, name), (100 * share,), (f"{100 * share:.2f} %",))
         for name, share, _ in summary.accuracy(report)
     ]
-    if rows:
+    if rows and summary.shares(report):
         found["accuracy"] = Markup(bars("Accuracy", rows, ["use"], 100.0))
     return found
 

@@ -230,7 +230,7 @@ def exercised(report: Report) -> list[tuple[str, str]]:
 
 
 def accuracy(report: Report) -> list[tuple[str, float, int]]:
-    """(source, share of right answers, samples)."""
+    """(source, the metric's number, samples)."""
     found = report["accuracy"]
     names = (name for name in ("float", "framework", *BACKENDS) if name in found["samples"])
     return [
@@ -238,6 +238,22 @@ def accuracy(report: Report) -> list[tuple[str, float, int]]:
         for name in names
         if found[name] is not None
     ]
+
+
+def shares(report: Report) -> bool:
+    """Whether the numbers of the metric are shares of right answers."""
+    return str(report["accuracy"]["metric"]) in ("top1", "top5")
+
+
+def accuracy_title(report: Report) -> str:
+    """What the numbers of the metric are called."""
+    metric = str(report["accuracy"]["metric"])
+    return "accuracy" if metric == "top1" else f"{metric} accuracy" if shares(report) else metric
+
+
+def number(report: Report, value: float) -> str:
+    """A number of the metric as text."""
+    return f"{100 * value:.2f} %" if shares(report) else f"{value:.4g}"
 
 
 def agreement(report: Report) -> list[tuple[str, str]]:

@@ -145,11 +145,11 @@ def _print_facts(report: dict[str, Any], console: Console) -> None:
     if groups:
         _line(console, "exercised", "; ".join(f"{title}: {text}" for title, text in groups))
     shares = [
-        f"{name} {100 * share:.2f} % of {samples}"
+        f"{name} {summary.number(report, share)} of {samples}"
         for name, share, samples in summary.accuracy(report)
     ]
     if shares:
-        _line(console, "accuracy", ", ".join(shares))
+        _line(console, summary.accuracy_title(report), ", ".join(shares))
     for name, text in summary.agreement(report):
         _line(console, name, text)
     for check in report["checks"]:

@@ -7,14 +7,16 @@ backend says what the framework says, and every layer of every sample against th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from accelsim.artifacts import I8, Launch, QuantizedModel, RunResult, SourceModel
 from accelsim.codegen import set_backend
 from accelsim.emit import read_tensor
-from accelsim.verify.inputs import Samples, balanced, batches
+from accelsim.metrics import Metric, load_metric
+from accelsim.verify.input_files import Samples
+from accelsim.verify.inputs import balanced, batches
 from accelsim.verify.layers import LayerCheck
 from accelsim.verify.library import Library
 from accelsim.verify.record import Accuracy
@@ -22,6 +24,7 @@ from accelsim.verify.verification import Verification
 
 STEP = 50  # samples between two lines of progress
 Inputs = dict[str, np.ndarray]
+Outputs = tuple[np.ndarray, ...]
 
 
 @dataclass(slots=True)
@@ -30,12 +33,12 @@ class _Count:
 
     compared: int = 0
     wrong: int = 0
-    right: int = 0
     same: int = 0
     asked: int = 0  # samples whose class the framework gave
-    samples: int = 0
     golden: tuple[int, int, float] = (0, 0, 0.0)  # elements, different, furthest
     other_class: int = 0  # than the golden's
+    outputs: list[Outputs] = field(default_factory=list)  # batch by batch
+    group: list[int] = field(default_factory=list)  # the samples, in this order
 
 
 def measure(
@@ -55,10 +58,11 @@ def measure(
     batch = next((shape[0] for shape in shapes.values() if shape), 1)
     total = batches(samples, shapes) * batch
     consecutive = [np.arange(i, i + batch) for i in range(0, total, batch)]
-    classes = {
-        "float": _float_classes(source, samples, consecutive),
-        "framework": _framework_classes(check, samples, shapes, consecutive),
+    others = {
+        "float": _float_outputs(source, samples, consecutive),
+        "framework": _framework_outputs(check, samples, shapes, consecutive),
     }
+    classes = _classes(others["framework"], batch)
     groups = {
         name: _groups(samples.labels, total, batch, limit, run.options.seed)
         for name, limit in (("sim", run.options.test_images), ("rtl", run.options.rtl_images))
@@ -82,9 +86,12 @@ def measure(
         for name, chosen in groups.items():
             if group in chosen:
                 outputs = _run(name, check, library, inputs, expected, counts[name])
-                _judge(counts[name], outputs, np.asarray(group), samples, classes["framework"])
+                _judge(counts[name], outputs, np.asarray(group), samples, classes)
     varied = frozenset(name for name, (low, high) in seen.items() if low < high)
-    return _accuracy(samples, classes, counts, varied)
+    answers = {name: (found, np.arange(total)) for name, found in others.items() if found}
+    answers |= {name: (one.outputs, np.asarray(one.group)) for name, one in counts.items()}
+    metric = _metric(source, run.options.metric)
+    return _accuracy(samples, answers, counts, varied, metric, batch)
 
 
 def _groups(
@@ -159,15 +166,13 @@ def _judge(
     samples: Samples,
     framework: np.ndarray | None,
 ) -> None:
-    """Count answers that are right, the framework's, and the golden's of the file."""
-    count.samples += len(group)
+    """Keep what a backend answered; count the framework's answers and the golden's of the file."""
+    count.outputs.append(outputs)
+    count.group += [int(place) for place in group]
     found = classes_of(outputs[0], len(group))
-    if samples.labels is not None and found is not None:
-        count.right += int((found == samples.labels[group]).sum())
     if framework is not None and found is not None:
-        known = framework[group] >= 0
-        count.asked += int(known.sum())
-        count.same += int((found == framework[group])[known].sum())
+        count.asked += len(group)
+        count.same += int((found == framework[group]).sum())
     if samples.golden is not None:
         golden = samples.golden[group].reshape(outputs[0].shape)
         apart = np.abs(outputs[0].astype(np.float64) - golden.astype(np.float64))
@@ -188,63 +193,77 @@ def classes_of(output: np.ndarray, batch: int) -> np.ndarray | None:
     return rows.argmax(1) if rows.shape[1] > 1 else None
 
 
-def _float_classes(
-    source: SourceModel, samples: Samples, groups: list[np.ndarray]
-) -> np.ndarray | None:
-    """What the float model says of every sample, -1 where it was not asked."""
-    import torch
+def _classes(batches: list[Outputs] | None, batch: int) -> np.ndarray | None:
+    """The class of every sample by the first output."""
+    found = [classes_of(outputs[0], batch) for outputs in batches or []]
+    known = [one for one in found if one is not None]
+    return np.concatenate(known) if known and len(known) == len(found) else None
 
-    if not isinstance(source.float_module, torch.nn.Module) or len(samples.inputs) != 1:
+
+def _float_outputs(
+    source: SourceModel, samples: Samples, groups: list[np.ndarray]
+) -> list[Outputs] | None:
+    """What the float model makes of all samples, batch by batch; None where there is none."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    module = source.float_module
+    if not isinstance(module, torch.nn.Module) or len(samples.inputs) != 1:
         return None
     (values,) = samples.inputs.values()
-    found = np.full(len(values), -1)
+    found = []
     with torch.no_grad():
         for group in groups:
-            output = source.float_module(torch.from_numpy(np.ascontiguousarray(values[group])))
-            if not isinstance(output, torch.Tensor):
-                return None
-            classes = classes_of(output.numpy(), len(group))
-            if classes is None:
-                return None
-            found[group] = classes
+            output = module(torch.from_numpy(np.ascontiguousarray(values[group])))
+            found.append(tuple(leaf.numpy() for leaf in pytree.tree_leaves(output)))
     return found
 
 
-def _framework_classes(
+def _framework_outputs(
     check: LayerCheck,
     samples: Samples,
     shapes: Mapping[str, tuple[int, ...]],
     groups: list[np.ndarray],
-) -> np.ndarray | None:
+) -> list[Outputs] | None:
     """The same of the framework; None where it cannot run the whole network."""
-    found = np.full(sum(len(group) for group in groups), -1)
+    found = []
     for group in groups:
         outputs = check.goldens.framework.outputs(_chosen(samples, shapes, group))
-        classes = None if outputs is None else classes_of(outputs[0], len(group))
-        if classes is None:
+        if outputs is None:
             return None
-        found[group] = classes
+        found.append(outputs)
     return found
+
+
+def _metric(source: SourceModel, asked: str | None) -> Metric:
+    """What the user asked for, or else the model's own, or top-1."""
+    if asked is None and source.metric is not None:
+        return Metric(source.name, source.metric)
+    return load_metric() if asked is None else load_metric(asked)
 
 
 def _accuracy(
     samples: Samples,
-    classes: Mapping[str, np.ndarray | None],
+    answers: Mapping[str, tuple[list[Outputs], np.ndarray]],
     counts: Mapping[str, _Count],
     varied: frozenset[str],
+    metric: Metric,
+    batch: int,
 ) -> Accuracy:
-    share, asked = {}, {}
-    if samples.labels is not None:
-        for name, found in classes.items():
-            if found is not None:
-                known = found >= 0
-                labels = samples.labels[: len(found)]
-                share[name] = float((found == labels)[known].mean())
-                asked[name] = int(known.sum())
-        for name, count in counts.items():
-            share[name], asked[name] = count.right / max(count.samples, 1), count.samples
+    share, asked, title = {}, {}, ""
+    for name, (found, order) in answers.items():
+        if samples.labels is None or not found:
+            continue
+        whole = tuple(
+            np.concatenate([one if len(one) == batch else one.reshape(batch, -1) for one in parts])
+            for parts in zip(*found, strict=True)
+        )
+        numbers = metric.measure(whole, samples.labels[order])
+        title, share[name] = next(iter(numbers.items()))
+        asked[name] = len(order)
     return Accuracy(
         origin=samples.origin,
+        metric=title,
         share=share,
         samples=asked,
         wrong={name: count.wrong for name, count in counts.items()},

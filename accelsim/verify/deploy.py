@@ -26,7 +26,8 @@ from accelsim.simulate import Simulator
 from accelsim.spec.assembler import disassemble
 from accelsim.spec.config import Config
 from accelsim.verify import folder as run_folder
-from accelsim.verify.inputs import Signature, choose_input, read_input
+from accelsim.verify.input_files import Signature, read_input
+from accelsim.verify.inputs import choose_input
 from accelsim.verify.library import Library
 from accelsim.verify.options import BACKENDS, Progress
 

@@ -51,7 +51,7 @@ class Goldens:
         progress(f"preparing the golden of {quantized.framework}")
         framework = build_framework(quantized, reference.network)
         progress(f"compiling TVM's float run; layers are compared with {TITLES[framework.source]}")
-        tvm = build_tvm(quantized, reference.network)
+        tvm = build_tvm(quantized, reference.network, reference.optimization)
         return Goldens(reference, framework, tvm, quantized.framework)
 
     def about(self) -> dict[str, str]:

@@ -13,7 +13,8 @@ from accelsim.verify.accuracy import measure
 from accelsim.verify.backends import stalling_rtl
 from accelsim.verify.exercised import PROMISES, exercised, unexercised
 from accelsim.verify.goldens import BatchGoldens
-from accelsim.verify.inputs import Batch, Samples
+from accelsim.verify.input_files import Samples
+from accelsim.verify.inputs import Batch
 from accelsim.verify.layers import BROKEN, LayerCheck, Whole, run_whole
 from accelsim.verify.library import Library
 from accelsim.verify.options import BACKENDS

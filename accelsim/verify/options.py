@@ -27,6 +27,7 @@ class VerifyOptions:
     layer: str | None = None  # verify this layer alone; RTL does not run the whole network then
     stalls: bool = True  # on RTL, repeat the image with random AXI stalls
     test_images: int = 1 << 30  # of the test split, on the simulator
+    metric: str | None = None  # "top1", "top5" or FILE.py:FUNCTION; by default the model's own
     rtl_images: int = 100  # of the test split, class-balanced, on RTL
     rtl_layers: int | None = None  # on RTL, only so many layers, each alone; not the whole network
     time_limit_seconds: float | None = None

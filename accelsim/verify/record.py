@@ -15,11 +15,12 @@ INTERRUPTED = 130
 class Accuracy:
     """What many samples gave.
 
-    `share` of right answers and the number of `samples` are by source ("float", "framework" and
-    backends), and empty where there are no labels; the rest is by backend.
+    `share`, the metric's first number, and the number of `samples` are by source ("float",
+    "framework" and backends), and empty where there are no labels; the rest is by backend.
     """
 
     origin: str
+    metric: str  # name of that number: "top1", of right answers, or a user's own
     share: Mapping[str, float]
     samples: Mapping[str, int]
     wrong: Mapping[str, int]  # elements of layers and outputs that differ from the reference

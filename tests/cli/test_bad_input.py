@@ -122,7 +122,7 @@ INPUTS = [
 
 @pytest.fixture(scope="module")
 def signature():
-    from accelsim.verify.inputs import Signature
+    from accelsim.verify.input_files import Signature
 
     return Signature(("input",), ((1, 24),), ("float32",))
 
@@ -130,7 +130,7 @@ def signature():
 @pytest.mark.parametrize(("make", "named"), INPUTS)
 def test_a_wrong_input_file_is_named_with_what_was_expected(tmp_path, signature, make, named):
     from accelsim.errors import InputError
-    from accelsim.verify.inputs import read_input
+    from accelsim.verify.input_files import read_input
 
     path = tmp_path / "x.npz"
     make(path)
@@ -140,7 +140,7 @@ def test_a_wrong_input_file_is_named_with_what_was_expected(tmp_path, signature,
 
 
 def test_a_npy_feeds_a_model_of_one_input(tmp_path, signature):
-    from accelsim.verify.inputs import read_input
+    from accelsim.verify.input_files import read_input
 
     path = tmp_path / "x.npy"
     np.save(path, np.full((1, 24), 3, np.float32))

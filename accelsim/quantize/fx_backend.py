@@ -64,7 +64,28 @@ def backend_config() -> Any:
                     .set_observation_type(observation)
                     .add_dtype_config(levels)
                 )
+    for known_pattern in config.configs:
+        _take_signed(known_pattern)
     return config
+
+
+def _take_signed(pattern: Any) -> None:
+    """Let what takes quint8 activations take qint8 ones, but where the scale is fixed."""
+    from torch.ao.quantization.backend_config import DTypeConfig
+
+    for levels in list(pattern.dtype_configs):
+        fixed = levels.output_dtype_with_constraints.scale_exact_match is not None
+        dtypes = (levels.input_dtype, levels.output_dtype)
+        if fixed or levels.is_dynamic or dtypes != (torch.quint8, torch.quint8):
+            continue
+        pattern.add_dtype_config(
+            DTypeConfig(
+                input_dtype=torch.qint8,
+                output_dtype=torch.qint8,
+                weight_dtype=levels.weight_dtype,
+                bias_dtype=levels.bias_dtype,
+            )
+        )
 
 
 def leave_tuples(mapping: Any, module: nn.Module) -> None:

@@ -87,8 +87,13 @@ def quantize_fx(source: SourceModel, recipe: Recipe) -> FxQuantized:
 
     Raises:
         ModelError: the module cannot be traced, calibrated or converted.
-        InputError: an unknown observer.
+        InputError: an unknown observer, or no data to calibrate with.
     """
+    if source.drawn_examples and not source.calibration:
+        raise InputError(
+            f"model {source.name} is float and brings no data to calibrate with; `accelsim quantize "
+            f"{source.name} --data FILE.npz --out DIR` quantizes it"
+        )
     prepared = prepare(source, recipe)
     batches: tuple[tuple[np.ndarray, ...], ...] = (source.example_inputs,)
     if source.calibration and len(source.example_inputs) == 1:
@@ -107,13 +112,17 @@ def prepare(source: SourceModel, recipe: Recipe) -> Prepared:
     from torch.ao import quantization
     from torch.ao.quantization.quantize_fx import prepare_fx
 
-    activations = activation_observer(recipe.activations, recipe.percentile)
+    dtype = torch.qint8 if recipe.signed else torch.quint8
+    activations = activation_observer(recipe.activations, recipe.percentile, dtype)
     weights = (
         quantization.default_per_channel_weight_observer
         if recipe.per_channel
         else quantization.default_weight_observer
     )
-    mapping = quantization.get_default_qconfig_mapping(ENGINE).set_global(
+    default: Any = quantization.get_default_qconfig_mapping(ENGINE)
+    if recipe.signed:  # functions of fixed scale are quint8 there, and stay in float here
+        default = quantization.QConfigMapping()
+    mapping = default.set_global(
         quantization.QConfig(  # type: ignore[no-untyped-call]
             activation=activations, weight=weights
         )

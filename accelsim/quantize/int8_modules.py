@@ -60,7 +60,7 @@ def trace_int8(module: nn.Module, model: str) -> tuple[fx.GraphModule, dict[str,
     module = copy.deepcopy(module).eval()
     _refuse_dynamic(module, model)
     try:
-        traced = fx.GraphModule(module, fx.Tracer().trace(module))
+        traced = fx.GraphModule(module, _Tracer(module).trace(module))
     except Exception as error:  # whatever the user's forward raises on symbolic values
         raise ModelError(
             f"int8 model {model} cannot be traced: {reason(error)}; put torch.fx.wrap on the "
@@ -70,6 +70,29 @@ def trace_int8(module: nn.Module, model: str) -> tuple[fx.GraphModule, dict[str,
     _repack(traced, model)
     traced.recompile()
     return traced, names
+
+
+class _Tracer(fx.Tracer):
+    """Traces into what a user's tracer traced into, and no further.
+
+    Modules that a graph calls were leaves of it: a custom module whose forward looks at values.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self._leaves = {
+            f"{path}.{node.target}".lstrip(".")
+            for path, one in module.named_modules()
+            if isinstance(one, fx.GraphModule)
+            for node in one.graph.nodes
+            if node.op == "call_module"
+        }
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether a call of the module is one node."""
+        inner = isinstance(m, fx.GraphModule) or any(map(_is_quantized_module, m.children()))
+        known = module_qualified_name in self._leaves and not inner
+        return known or super().is_leaf_module(m, module_qualified_name)
 
 
 def packed_weights(module: fx.GraphModule, node: fx.Node) -> Weights | None:

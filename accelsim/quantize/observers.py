@@ -28,8 +28,10 @@ _CANDIDATES = 48  # ends of the range that the search for entropy tries on each 
 Counts = NDArray[np.float64]
 
 
-def activation_observer(kind: str, percentile: float = PERCENTILE) -> Any:
-    """A maker of observers of one kind of `KINDS`, for uint8 activations with one scale.
+def activation_observer(
+    kind: str, percentile: float = PERCENTILE, dtype: torch.dtype = torch.quint8
+) -> Any:
+    """A maker of observers of one kind of `KINDS`, for activations with one scale.
 
     Raises InputError for another kind, or a percentile outside of (50, 100].
     """
@@ -44,7 +46,7 @@ def activation_observer(kind: str, percentile: float = PERCENTILE) -> Any:
     }
     if kind not in makers:
         raise InputError(f"observer '{kind}' is unknown; use one of {', '.join(KINDS)}")
-    return makers[kind]
+    return makers[kind].with_args(dtype=dtype)
 
 
 class PercentileObserver(HistogramObserver):

@@ -42,6 +42,7 @@ def quantize(
     per_channel: bool = False,
     observer: str = "histogram",
     keep_float: tuple[str, ...] = (),
+    signed: bool = False,
 ) -> QuantizedModel:
     """Quantize a model, or import one that already is.
 
@@ -52,6 +53,8 @@ def quantize(
         per_channel: one weight scale for each output channel.
         observer: for activations, one of `observers.KINDS`.
         keep_float: layers that stay in float on the host, besides those of the source.
+        signed: int8 activations instead of uint8. PyTorch has no int8 kernels for them, so each
+            layer's golden is the kernel of the same levels shifted to uint8.
 
     Raises:
         ModelError: the model cannot be traced, calibrated, exported or imported.
@@ -77,7 +80,7 @@ def quantize(
     if is_int8(source.float_module):
         return _labelled(source, read_int8(source))
     kept = (*source.keep_float, *keep_float)
-    recipe = Recipe(activations=observer, per_channel=per_channel, keep_float=kept)
+    recipe = Recipe(observer, per_channel=per_channel, signed=signed, keep_float=kept)
     return quantized_model(source, quantize_fx(source, recipe), kept)
 
 

@@ -14,4 +14,5 @@ class Recipe:
     activations: str = "mse"  # one of `observers.KINDS`
     percentile: float = PERCENTILE  # of activations, where they are calibrated so
     per_channel: bool = False  # one weight scale for each output channel
+    signed: bool = False  # qint8 activations instead of quint8
     keep_float: tuple[str, ...] = ()  # the user's names of layers, or of modules that hold them

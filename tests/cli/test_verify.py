@@ -174,7 +174,7 @@ def test_an_operator_of_the_host_between_two_layers_fails_unless_it_is_waived(tm
     result = invoke(tmp_path, *command, "r")
     layers = report_of(tmp_path / "r")["layers"]
     assert result.code == 1 and [x["name"] for x in layers] == ["0", "1", "2"]
-    assert [x["placement"] for x in layers] == ["host", "npu", "npu"]
+    assert [x["placement"] for x in layers] == ["npu", "host", "npu"]
     gates = [c["status"] for x in layers for c in x["compare"] if c["gate"]]
     assert gates == ["equal"] * 6
     text = '[[waive]]\nlayer = "1"\ngolden = "host"\nreason = "known"\nexpires = 2099-01-01\n'

@@ -15,9 +15,11 @@ from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.qnnpack import reason_multiplier_unusable
 
+LARGEST_INVERSE = 2.0**64  # of an output scale: products with a negligible one then vanish
+
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
-    """A PReLU of a quantized tensor with one slope, or one a channel, all positive."""
+    """A PReLU of a quantized tensor with one slope, or one a channel."""
     leaf, slopes = leaf_of(frame, node.args[0]), frame.graph.constant(node.args[1])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
@@ -32,11 +34,14 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     scale, out = leaf.quantization.scale, frame.quantization
     inverse = np.float32(1) / out.scale
     below = np.ascontiguousarray(scale * slope)
-    if not np.all(below > 0):
-        return Rejection("a slope is not positive")
-    reason = reason_multiplier_unusable(np.array([scale, inverse, below.min(), below.max()]))
+    if not np.all(np.isfinite(below)):
+        return Rejection("a slope is not a number")
+    sizes = np.abs(below[below != 0])
+    reason = reason_multiplier_unusable(np.array([scale, inverse, *sizes], np.float32))
     if reason is not None:
         return Rejection(reason)
+    if not np.all(below > 0) and not 1 / LARGEST_INVERSE <= inverse <= LARGEST_INVERSE:
+        return Rejection(f"a slope is not positive, and its output scale is {out.scale:g}")
     low, high = frame.int8_limits
     compute = PRelu(
         input_zero_point=leaf.quantization.int8_zero_point,

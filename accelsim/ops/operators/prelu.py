@@ -21,26 +21,39 @@ ERROR = 2.0**-22  # relative: two roundings of float32
 
 @dataclass(frozen=True, slots=True)
 class SlopeSpec(Spec):
-    """Slopes are drawn up to `steepest`."""
+    """Slopes are drawn up to `steepest`, of the signs in `signs` in turn."""
 
     steepest: float = 0.5
+    signs: tuple[int, ...] = (1,)
 
 
 def _edges(config: Config) -> tuple[SlopeSpec, ...]:
     plain = SlopeSpec("plain", channels=config.lanes)
     specs = (*common_edges(config, plain, 2), replace(plain, name="steep", steepest=4.0))
-    return (*specs, *rounded(specs, ("plain", "steep"), ("onnxruntime",)))
+    mixed = replace(plain, name="all_signs", signs=(1, -1, 0), channels=2 * config.lanes + 3)
+    specs = (
+        *specs,
+        mixed,
+        replace(mixed, name="negative", signs=(-1,)),
+        replace(mixed, name="zero", signs=(0,), few="half of the values are 0"),
+        replace(mixed, name="signs_zero_low", zeros=(0, 0)),
+        replace(mixed, name="signs_zero_high", zeros=(255, 255)),
+    )
+    return (*specs, *rounded(specs, ("plain", "steep", "all_signs"), ("onnxruntime",)))
 
 
 def _draw(rng: np.random.Generator, config: Config) -> SlopeSpec:
     rounding = choice(rng, ("qnnpack", "fp32", "onnxruntime"))
     steepest = float(2.0 ** rng.uniform(-6, 3))
-    return SlopeSpec(**drawn(rng, config.lanes, 2), steepest=steepest, rounding=rounding)
+    signs = choice(rng, ((1,), (1, -1), (-1, 0, 1)))
+    common = drawn(rng, config.lanes, 2)
+    return SlopeSpec(**common, steepest=steepest, signs=signs, rounding=rounding)
 
 
 def _make(rng: np.random.Generator, operator: str, spec: Any) -> Case:
     source = activation(rng, spec)
-    slopes = rng.uniform(spec.steepest / 1000, spec.steepest, spec.channels).astype(np.float32)
+    sizes = rng.uniform(spec.steepest / 1000, spec.steepest, spec.channels)
+    slopes = (sizes * np.resize(spec.signs, spec.channels)).astype(np.float32)
     real = _bent(torch.from_numpy(source.reals), slopes).numpy()
     scale = fitting_scale(real, spec)
     zero = output_zero(rng, spec, 1)
@@ -60,11 +73,12 @@ OPERATORS = (
         "prelu",
         Facts(
             types="int8 or uint8 activations, float32 slopes",
-            limits=("constant, positive slopes, one or one a channel",),
+            limits=("constant slopes of any sign, one or one a channel",),
             instructions=("load", "store", "pool", "add"),
             roundings=("qnnpack", "fp32", "onnxruntime"),
             exact=(),
-            notes="a scale for each side of zero; PyTorch rounds x·slope once more, seen at ties",
+            notes="a scale for each side of zero, slopes below 0 by a second sum; PyTorch rounds "
+            "x·slope once more, seen at ties",
         ),
         _edges,
         _draw,

@@ -28,7 +28,7 @@ class Slopes:
 
 
 def recognise(island: Island) -> Claim | None:
-    """A PReLU of one source with constant, positive slopes."""
+    """A PReLU of one source with constant slopes."""
     node = island.ending.value
     if not isinstance(node, Node) or node.operator != "relax.nn.prelu":
         return None
@@ -36,7 +36,9 @@ def recognise(island: Island) -> Claim | None:
     axis = int(node.attrs.axis) % max(len(node.shape), 1)
     if not isinstance(source, Source) or not isinstance(slopes, np.ndarray):
         return None
-    if island.rounding == "tflite" or axis != source.tensor.axis or not np.all(slopes > 0):
+    if island.rounding == "tflite" or axis != source.tensor.axis:
+        return None
+    if not np.all(np.isfinite(slopes)):
         return None
     core = Slopes(slopes.reshape(-1).astype(np.float32), axis)
     return Claim("prelu", core, (source,), node.shape, island.ending.limits)

@@ -101,8 +101,9 @@ def test_operands_with_scales_of_their_own_equal_oracle(
 def test_leaky_rectifiers_equal_oracle(shape: Shape4, config: Config) -> None:
     rng = np.random.default_rng(3)
     slopes = rng.uniform(0.001, 0.2, shape[3]).astype(np.float32)
-    op = PRelu(11, np.float32(0.05), slopes, np.float32(14), -30, -128, 120)
-    check(layers.one(op, shape, shape), config, few=shape == (1, 1, 1, 1))
+    for sign in (1, np.resize(np.float32([-1, 1, 0]), shape[3])):
+        op = PRelu(11, np.float32(0.05), slopes * sign, np.float32(14), -30, -128, 120)
+        check(layers.one(op, shape, shape), config, few=shape == (1, 1, 1, 1))
 
 
 def test_shapes_that_do_not_broadcast_are_refused_by_name() -> None:
@@ -111,7 +112,7 @@ def test_shapes_that_do_not_broadcast_are_refused_by_name() -> None:
         schedule(region, EDGE8)
 
 
-def test_a_slope_of_zero_is_refused_by_name() -> None:
-    op = PRelu(0, np.float32(0.05), np.zeros(8, np.float32), np.float32(14), 0, -128, 127)
+def test_a_scale_of_zero_is_refused_by_name() -> None:
+    op = PRelu(0, np.float32(0), np.ones(8, np.float32), np.float32(14), 0, -128, 127)
     with pytest.raises(ModelError, match="layer t0: a multiplier is 0, the limits"):
         schedule(layers.one(op, (1, 2, 2, 8), (1, 2, 2, 8)), EDGE8)

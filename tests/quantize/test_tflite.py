@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,9 @@ def test_model_of_floats_is_refused() -> None:
 
     with pytest.raises(ModelError, match="floats"):
         quantized(changed(plain(), floats))
+
+
+def test_manual_names_every_operator_that_is_read() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "tflite.md").read_text()
+    words = set(re.findall(r"[A-Z][A-Z0-9_]+", manual))
+    assert set(converters()) <= words

@@ -155,9 +155,9 @@ def quantization_aware(
 
 
 def converted(prepared: fx.GraphModule) -> Callable[[Tensor], Tensor]:
-    """PyTorch's int8 network of a trained one."""
+    """PyTorch's int8 network of a trained one, which stays as it is."""
     with qnnpack_engine():
-        int8: Callable[[Tensor], Tensor] = convert_fx(prepared)
+        int8: Callable[[Tensor], Tensor] = convert_fx(copy.deepcopy(prepared))
     return int8
 
 

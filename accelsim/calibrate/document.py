@@ -45,7 +45,7 @@ def document(record: QuantizeRecord) -> dict[str, Any]:
             "bias_corrected": choice.bias_corrected,
         },
         "trials": [_trial(trial) for trial in record.trials],
-        "metric": options.metric,
+        "metric": options.metric or next(iter(record.accuracy_float), None),
         "accuracy": {
             "float": record.accuracy_float or None,
             "int8": record.accuracy_int8 or None,

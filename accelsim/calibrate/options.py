@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelsim.errors import InputError
-from accelsim.metrics.metric import DEFAULT
 from accelsim.quantize.observers import KINDS, PERCENTILE
 
 AUTO, ON, OFF = "auto", "on", "off"
@@ -23,7 +22,7 @@ class QuantizeOptions:
     out: Path  # a folder, or a file that ends in .pt2
     data: str | None = None  # .npz, .npy or FILE.py:FUNCTION; the model's own data when None
     test: str | None = None  # the same, with labels
-    metric: str = DEFAULT
+    metric: str | None = None  # the model's own, or top1, when None
     calibration: str = AUTO  # or one of observers.KINDS
     percentile: float = PERCENTILE
     weights: str = WEIGHTS[0]

@@ -27,7 +27,6 @@ from accelsim.errors import InputError, ModelError
 from accelsim.importer import load_model
 from accelsim.metrics import Metric, load_metric
 from accelsim.quantize.fx_graph import FxQuantized, prepare, qnnpack_engine
-from accelsim.quantize.kept_float import is_part
 from accelsim.quantize.pipeline import quantized_model
 from accelsim.quantize.recipe import Recipe
 from accelsim.zoo.training import one_thread
@@ -64,10 +63,12 @@ class _Run:
         self, options: QuantizeOptions, progress: Progress, record: QuantizeRecord
     ) -> None:
         self.options, self.progress, self.record = options, progress, record
-        self.metric: Metric = load_metric(options.metric)
+        asked = None if options.metric is None else load_metric(options.metric)
         progress(f"loading {options.model}")
         self.source: SourceModel = load_model(options.model, options.seed)
         _check_float(self.source)
+        self.metric = asked or _own_metric(self.source)
+        self.kept = (*self.source.keep_float, *options.keep_float)
         self.calibration = self._calibration()
         self.test = self._test()
         self.own = len(self.source.example_inputs[0])
@@ -77,7 +78,7 @@ class _Run:
         """Choose, place, write, report."""
         options, record = self.options, self.record
         workshop = self._workshop()
-        choice = choose(workshop, options, self.progress, record.trials)
+        choice = choose(workshop, options, self.kept, self.progress, record.trials)
         record.choice = choice
         record.pairs = [f"{pair.first} and {pair.second}" for pair in workshop.pairs]
         checkpoint(record)
@@ -174,17 +175,13 @@ class _Run:
         layers = switched_layers(quantized)
         record.warnings += check_scales(layers, self.source.name)
         noise = {row.name: row.sqnr_db for row in layer_noise(quantized, self._few())}
-        record.kept_float = choice.recipe.keep_float
-        record.host_layers = tuple(
-            layer.name
-            for layer in layers
-            if any(is_part(one, name) for one in layer.members for name in record.kept_float)
-        )
-        record.layers = layer_facts(layers, noise, record.host_layers)
         outputs = outputs_of(quantized.reference, scale.batches, self.source.name)
         record.output_db = decibels_of(exact, outputs)
         self.progress("writing the quantized model")
-        model = quantized_model(workshop.source_for(choice), quantized)
+        record.kept_float = choice.recipe.keep_float
+        model = quantized_model(workshop.source_for(choice), quantized, record.kept_float)
+        record.host_layers = tuple(model.excluded)
+        record.layers = layer_facts(layers, noise, record.host_layers)
         record.accuracy_int8 = scale.numbers(_int8_outputs(model, quantized, scale.batches))
         self._write(model)
         reached = record.placement is None or record.placement.reached
@@ -221,6 +218,11 @@ def _check_float(source: SourceModel) -> None:
             "PyTorch is needed"
         )
     check_parameters(source.float_module, source.name)
+
+
+def _own_metric(source: SourceModel) -> Metric:
+    """The model's own metric, or top-1."""
+    return load_metric() if source.metric is None else Metric(source.name, source.metric)
 
 
 def _keeping(choice: Choice, names: tuple[str, ...]) -> Choice:

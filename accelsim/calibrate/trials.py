@@ -97,15 +97,19 @@ class Workshop:
 
 
 def choose(
-    workshop: Workshop, options: QuantizeOptions, progress: Progress, tried: list[Trial]
+    workshop: Workshop,
+    options: QuantizeOptions,
+    kept: tuple[str, ...],
+    progress: Progress,
+    tried: list[Trial],
 ) -> Choice:
-    """The best of what the options leave open; every trial is added to `tried`."""
+    """The best of what the options leave open, with `kept` in float; `tried` gets every trial."""
     kinds = KINDS if options.calibration == AUTO else (options.calibration,)
     fixed = Choice(
         Recipe(
             percentile=options.percentile,
             per_channel=options.weights == "per-channel",
-            keep_float=options.keep_float,
+            keep_float=kept,
         ),
         equalized=options.equalize == ON and workshop.equalize(),
         bias_corrected=options.bias_correction == ON,

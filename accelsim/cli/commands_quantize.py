@@ -36,8 +36,9 @@ def quantize(
         typer.Option(help="Labelled samples for the accuracy, in the same forms."),
     ] = None,
     metric: Annotated[
-        str, typer.Option(help="top1, top5, or FILE.py:FUNCTION(outputs, labels).")
-    ] = "top1",
+        str | None,
+        typer.Option(help="top1, top5, or FILE.py:FUNCTION(outputs, labels); the model's own."),
+    ] = None,
     calibration: Annotated[
         str, typer.Option(help="auto, minmax, percentile, mse or entropy.")
     ] = "auto",

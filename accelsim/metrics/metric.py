@@ -27,7 +27,6 @@ class Metric:
 
     name: str
     function: Callable[[Any, np.ndarray], Any]
-    built_in: bool = False
 
     def measure(self, outputs: Outputs, labels: np.ndarray) -> dict[str, float]:
         """The numbers by name, the one that counts first.
@@ -44,7 +43,7 @@ def load_metric(spec: str = DEFAULT) -> Metric:
     Raises InputError for anything else, and for a file or function that cannot be had.
     """
     if spec in ("top1", "top5"):
-        return Metric(spec, top_k(int(spec.removeprefix("top"))), built_in=True)
+        return Metric(spec, top_k(int(spec.removeprefix("top"))))
     if ".py:" not in spec:
         raise InputError(f"metric '{spec}' is not one of top1, top5 and FILE.py:FUNCTION")
     return Metric(spec, user_function(spec, "metric"))

@@ -13,6 +13,8 @@ Its int8 clamp wants both limits: a clamp with one becomes a minimum or maximum 
 from __future__ import annotations
 
 import copy
+import traceback
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -138,15 +140,38 @@ def _trace(module: nn.Module, model: str) -> tuple[fx.Graph, dict[str, tuple[str
     try:
         graph = tracer.trace(module)
     except Exception as error:  # whatever the user's forward raises on symbolic values
+        at, way_out = _stopped_at(error)
         raise ModelError(
-            f"model {model} cannot be traced: {reason(error)}; its forward must not depend on "
-            "tensor values"
+            f"model {model} cannot be traced: {reason(error)}{at}; its forward must not depend on "
+            f"tensor values{way_out}"
         ) from error
     if isinstance(module, fx.GraphModule):
         for old, new in zip(module.graph.nodes, graph.nodes, strict=False):
             if old.op == new.op and "user_name" in old.meta:
                 new.meta["user_name"] = old.meta["user_name"]
     return graph, tracer.node_name_to_scope
+
+
+def _stopped_at(error: Exception) -> tuple[str, str]:
+    """Where in the user's code tracing stopped, and what else can be done about a function there.
+
+    Both are parts of a sentence, or empty.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = [frame for frame in frames if not _is_library(frame.f_code.co_filename)]
+    if not own:
+        return "", ""
+    frame, code = own[-1], own[-1].f_code
+    at = f", at {Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
+    if "self" in frame.f_locals or not code.co_name.isidentifier():
+        return at, ""
+    mark = f"torch.fx.wrap('{code.co_name}')"
+    return at, f", or {mark} must stand in that file, so that the function is called in float"
+
+
+def _is_library(file: str) -> bool:
+    folders = (Path(torch.__file__).parent, Path(__file__).parents[1])
+    return any(Path(file).is_relative_to(folder) for folder in folders)
 
 
 def _number_same_padding(module: nn.Module, model: str) -> None:

@@ -81,3 +81,34 @@ def test_an_optimizer_made_before_preparing_is_refused() -> None:
     with pytest.raises(ModelError, match="make the optimizer after prepare_qat_fx"):
         check_optimizer(early, prepared)
     check_optimizer(torch.optim.SGD(prepared.parameters(), lr=0.1), prepared)
+
+
+def choosing(x: torch.Tensor) -> torch.Tensor:
+    """A function that cannot be followed."""
+    return x if bool(x.sum() > 0) else -x
+
+
+class Calling(nn.Module):
+    """Calls it, or chooses by itself."""
+
+    def __init__(self, function: bool) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.function:
+            return choosing(x)
+        return x if bool(x.sum() > 0) else -x
+
+
+def test_where_tracing_stopped_is_said_with_the_way_out() -> None:
+    source = SourceModel("calling", Calling(True).eval(), (images(1),), ("x",))
+    sentence = r"at test_traps.py:\d+ in choosing; .*torch.fx.wrap\('choosing'\) must stand"
+    with pytest.raises(ModelError, match=sentence):
+        prepare(source, Recipe())
+
+
+def test_a_forward_that_depends_on_values_is_named() -> None:
+    source = SourceModel("calling", Calling(False).eval(), (images(1),), ("x",))
+    with pytest.raises(ModelError, match=r"test_traps.py:\d+ in forward; its .* values$"):
+        prepare(source, Recipe())

@@ -25,7 +25,7 @@ from accelsim.reference.boundary import (
     quantize_floats,
     quantize_inputs,
 )
-from accelsim.reference.executable import machine_of
+from accelsim.reference.executable import FASTEST, machine_of
 from accelsim.reference.flow import shape_of
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import read_network
@@ -37,6 +37,7 @@ from accelsim.reference.site import site_of
 
 Given = Mapping[str, np.ndarray]
 NOTHING: Given = MappingProxyType({})
+SMALL = 1 << 21  # products of a network that code of any quality computes at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Reference:
     host: Mapping[str, Any] = field(default_factory=dict)  # layer of kind "host" → its float code
     prepared: Mapping[str, Any] = field(default_factory=dict)  # boundary tensor → its float code
     tail: Any = None  # the float operators at the end
+    optimization: int = FASTEST  # LLVM's level with which it was compiled
 
     @property
     def layers(self) -> tuple[ReferenceLayer, ...]:
@@ -154,12 +156,13 @@ def build(
     quantized: QuantizedModel,
     *,
     rounding: str | None = None,
-    optimization: int = 3,
+    optimization: int | None = None,
     host: Collection[str] = (),
 ) -> Reference:
     """Read the QDQ module and compile every distinct layer for the CPU.
 
-    `optimization` is LLVM's level: 0 compiles several times faster and runs slower.
+    `optimization` is LLVM's level: 0 compiles several times faster and runs slower. None is 0 for
+    a small network, which compiles longer than it runs, and else the highest.
 
     `rounding` takes the place of the model's own: "fp32" rounds each operation to float32;
     "qnnpack" is the fixed-point sum of PyTorch's kernel, and fp32 for scales with which that
@@ -175,7 +178,9 @@ def build(
     return build_network(read_network(quantized.qdq, host, rounding), rounding, optimization)
 
 
-def build_network(network: Network, rounding: str = "fp32", optimization: int = 3) -> Reference:
+def build_network(
+    network: Network, rounding: str = "fp32", optimization: int | None = None
+) -> Reference:
     """The same from a network already read."""
     builder = relax.BlockBuilder()
     symbols: dict[Key, str] = {}
@@ -194,8 +199,10 @@ def build_network(network: Network, rounding: str = "fp32", optimization: int = 
         )
         calls[layer.name] = (symbols[key], constants)
     machine = None
+    small = sum(layer.macs for layer in network.layers) < SMALL
+    level = (0 if small else FASTEST) if optimization is None else optimization
     if symbols:
-        machine = machine_of(builder.get(), optimization)
+        machine = machine_of(builder.get(), level)
     cores = {x.name: x.core.module for x in network.layers if isinstance(x.core, Host)}
     modules = {("layer", name): module for name, module in cores.items()}
     modules |= {("tensor", one.tensor): one.module for one in network.prepared}
@@ -204,4 +211,5 @@ def build_network(network: Network, rounding: str = "fp32", optimization: int = 
     found = float_code.functions_of(modules)
     hosts = {name: function for (kind, name), function in found.items() if kind == "layer"}
     prepared = {name: function for (kind, name), function in found.items() if kind == "tensor"}
-    return Reference(network, machine, calls, hosts, prepared, found.get(("tail", "")))
+    tail = found.get(("tail", ""))
+    return Reference(network, machine, calls, hosts, prepared, tail, level)

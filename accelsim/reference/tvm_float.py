@@ -17,7 +17,7 @@ from tvm import relax
 from accelsim.artifacts import QuantizedModel
 from accelsim.errors import InputError
 from accelsim.reference.boundary import on_levels, to_nhwc
-from accelsim.reference.executable import machine_of
+from accelsim.reference.executable import FASTEST, machine_of
 from accelsim.reference.golden import GoldenSet
 from accelsim.reference.graph import walk
 from accelsim.reference.network import Network
@@ -53,7 +53,9 @@ class TvmGolden:
         return GoldenSet("tvm", "accumulated", False, tensors)
 
 
-def build_tvm(quantized: QuantizedModel, network: Network) -> TvmGolden:
+def build_tvm(
+    quantized: QuantizedModel, network: Network, optimization: int = FASTEST
+) -> TvmGolden:
     """Compile the QDQ module with every layer's quantized tensor as an output."""
     passes = tvm.transform.Sequential(
         [
@@ -64,7 +66,7 @@ def build_tvm(quantized: QuantizedModel, network: Network) -> TvmGolden:
         ]
     )
     module = passes(_with_all_outputs(quantized.qdq, network))
-    return TvmGolden(quantized, network, machine_of(module))
+    return TvmGolden(quantized, network, machine_of(module, optimization))
 
 
 def _with_all_outputs(module: Any, network: Network) -> Any:

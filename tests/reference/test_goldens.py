@@ -92,6 +92,22 @@ def test_layers_carry_the_users_names_and_fused_members(
     assert integer.layers[0].macs == 2 * 9 * 8 * 10 * 27
 
 
+def test_small_network_is_not_optimized_and_computes_what_an_optimized_one_does(
+    quantized: QuantizedModel,
+    integer: reference.Reference,
+    image: np.ndarray,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("accelsim.reference.integer.SMALL", 1)
+    optimized = reference.build(quantized)
+    assert (integer.optimization, optimized.optimization) == (0, 3)
+    inputs = integer.quantize_inputs({"x": image})
+    values, others = integer.run(inputs), optimized.run(inputs)
+    assert set(values) == set(others) and len(values) > len(integer.layers)
+    for name, value in values.items():
+        np.testing.assert_array_equal(value, others[name], name)
+
+
 def test_whole_network_equals_pytorch_in_both_modes(
     integer: reference.Reference, pytorch: reference.TorchGolden, image: np.ndarray
 ) -> None:

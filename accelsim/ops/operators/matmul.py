@@ -83,7 +83,7 @@ def matmul_edges(config: Config) -> tuple[MatmulSpec, ...]:
         replace(plain, name="smallest_scale", input_scale=2.0**-20),
         replace(plain, name="largest_scale", input_scale=2.0**4),
         replace(plain, name="saturating", spread=600.0, few=saturates),
-        replace(plain, name="relu", relu=True),
+        replace(plain, name="relu", relu=True, zeros=(130, 120, 90)),
     )
     return (*specs, *rounded(specs, ("plain", "transposed", "zero_points_high")))
 

@@ -18,6 +18,7 @@ from accelsim.legalize.islands import Islands, find_islands
 from accelsim.legalize.operators import Operator, register
 from accelsim.legalize.passes import register_pass, run_passes
 from accelsim.legalize.rewrite import write_module
+from accelsim.quantize.spans import layer_reasons
 
 __all__ = [
     "HostOp",
@@ -87,7 +88,8 @@ def legalize_module(
         names = [op.name for op in islands.operators.values()]
         twice = next(name for name in names if names.count(name) > 1)
         raise ModelError(f"Two layers are named {twice!r}; layer names must be unique.")
-    return Legalized(written, layers, _host_ops(graph, islands, remaining, refused or {}))
+    reasons = layer_reasons(module) | dict(refused or {})
+    return Legalized(written, layers, _host_ops(graph, islands, remaining, reasons))
 
 
 def _host_ops(

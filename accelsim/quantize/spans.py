@@ -13,6 +13,7 @@ from tvm import relax
 from tvm.ir import SourceName, Span
 
 _MEMBERS = "accelsim.members"
+_REASONS = "accelsim.reasons"
 
 
 def named_span(name: str) -> Any:
@@ -36,6 +37,17 @@ def with_members(module: Any, members: Mapping[str, tuple[str, ...]]) -> Any:
     """The module with the members of each layer in its attributes."""
     value = {name: list(layer) for name, layer in members.items()}
     return module.with_attr(_MEMBERS, tvm.runtime.convert(value))
+
+
+def with_reasons(module: Any, reasons: Mapping[str, str]) -> Any:
+    """The module with reasons of layers that no hardware of fixed scales could run."""
+    return module.with_attr(_REASONS, tvm.runtime.convert(dict(reasons))) if reasons else module
+
+
+def layer_reasons(module: Any) -> dict[str, str]:
+    """Layer name → why it stays on the host, as far as its model's reader knew."""
+    stored = module.attrs[_REASONS] if module.attrs and _REASONS in module.attrs else {}
+    return {str(name): str(stored[name]) for name in stored}
 
 
 def layer_members(module: Any) -> dict[str, tuple[str, ...]]:

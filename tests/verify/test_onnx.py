@@ -24,6 +24,7 @@ def verified(proto: ModelProto, folder: Path, **options: Any) -> RunRecord:
     path.write_bytes(proto.SerializeToString())
     chosen = {"backends": ("sim",), "self_test": False, "stalls": False} | options
     run = VerifyOptions(model=str(path), config=CONFIGS["edge8"], out=folder / "run", **chosen)
+    run.out.mkdir()
     record = new_record(run)
     verify(run, lambda _: None, record)
     return record
@@ -58,7 +59,7 @@ def check(record: RunRecord, names: list[str]) -> None:
     assert [layer.name for layer in record.layers] == names
     for layer in record.layers:
         assert layer.placement == "npu"
-        gates = {(c.backend, c.golden): c.status for c in layer.compare if c.gate}
+        gates = {(c.actual, c.golden): c.status for c in layer.compare if c.gate}
         assert {golden for _, golden in gates} == {"integer", "framework"}
         assert set(gates.values()) == {"equal"}, (layer.name, gates)
 

@@ -20,10 +20,12 @@ from tvm import relax
 from accelsim.importer.onnx import OnnxNode
 from accelsim.quantize.names import UniqueNames
 from accelsim.quantize.onnx.emitter import ACTIVATIONS, Bound
-from accelsim.quantize.spans import with_members, with_span
+from accelsim.quantize.spans import with_members, with_reasons, with_span
 
 _ACTIVATIONS = {"Relu", "Clip", "Dropout"}
 _MOVES = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Transpose"}
+_LATE = {"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "MatMulInteger", "ConvInteger"}
+AT_RUN_TIME = "its scale is known only at run time (dynamic quantization)"
 Group = tuple[str, Any]  # ("layer", variable of the quantize), ("node", name) or ("end", "")
 
 
@@ -74,6 +76,8 @@ def named_module(
     }
     kept = {name: tuple(node.name for node in found) for name, found in nodes.items()}
     module = with_members(relax.transform.Normalize()(module), kept)
+    late = {name for name, found in nodes.items() if any(n.operator in _LATE for n in found)}
+    module = with_reasons(module, dict.fromkeys(sorted(late), AT_RUN_TIME))
     order = dict.fromkeys(names.get(groups[one.var], "") for one in bindings)
     layers = tuple(name for name in order if name in kept)
     tensors = {

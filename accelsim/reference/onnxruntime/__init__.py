@@ -113,7 +113,10 @@ class OrtGolden:
                 islands[layer.output] = (layer, ends[0].input(0))
         tensors = dict.fromkeys(one for x, _ in islands.values() for one in (x.output, *x.inputs))
         names = [*(self.stored[one] for one in tensors), *(real for _, real in islands.values())]
-        found = dict(zip(names, self._whole(inputs, names), strict=True))
+        names = [name for name in names if self.model.input(name) is None]
+        found = self._fed(inputs)
+        if names:
+            found |= zip(names, self._whole(inputs, names), strict=True)
         causes = {}
         for output, (layer, real) in islands.items():
             tensor = self.network.tensors[output]

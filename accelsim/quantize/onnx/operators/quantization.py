@@ -98,9 +98,8 @@ def _real_at_run_time(g: Emitter, node: OnnxNode) -> Any:
     return g.emit(op.multiply(centred, g.real(node.input(1))))
 
 
-def dynamic_quantize_linear(g: Emitter, node: OnnxNode) -> tuple[Any, Any, Any]:
+def dynamic_quantize(g: Emitter, x: Any) -> tuple[Any, Any, Any]:
     """uint8 integers with the scale and zero point of the values at hand, on the host."""
-    x = g.real(node.input(0))
     zero_f = number(0.0)
     least = g.emit(op.minimum(g.emit(op.min(x)), zero_f))
     most = g.emit(op.maximum(g.emit(op.max(x)), zero_f))
@@ -116,7 +115,6 @@ def dynamic_quantize_linear(g: Emitter, node: OnnxNode) -> tuple[Any, Any, Any]:
 CONVERTERS = {
     "QuantizeLinear": quantize_linear,
     "DequantizeLinear": dequantize_linear,
-    "DynamicQuantizeLinear": dynamic_quantize_linear,
     "com.microsoft:QuantizeLinear": quantize_linear,
     "com.microsoft:DequantizeLinear": dequantize_linear,
 }

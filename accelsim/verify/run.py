@@ -16,6 +16,7 @@ from accelsim.compare import Waiver, apply_waivers, not_needed, read_waivers
 from accelsim.errors import AccelsimError, InputError, TimeLimitError
 from accelsim.importer import load_model
 from accelsim.quantize import quantize
+from accelsim.reference.torch_engines import engine_notes
 from accelsim.verify import folder
 from accelsim.verify.backends import build_rtl, open_backends
 from accelsim.verify.goldens import BatchGoldens, Goldens
@@ -74,6 +75,7 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     need_compiler()
     goldens = Goldens.of(quantized, progress, npu)
     record.framework = goldens.about()
+    record.notes += engine_notes(source, quantized, batch.tensors)
     golden_batch = BatchGoldens.of(goldens, batch.tensors)
     library = Library.of(compiled, options.out / "model.so")
     run.check_time()

@@ -159,7 +159,7 @@ def _join(classes: _Classes, variable: Any, call: Any) -> None:
     inputs = list(_tensors(call))
     if operator in _IMAGES:
         for tensor in (*inputs[:1], variable):
-            classes.ask(tensor, image_layout(call).index("c"))
+            classes.ask(tensor, _channels(call))
     elif operator in _LAST:
         for tensor in (*inputs[: 2 if operator == "relax.matmul" else 1], variable):
             classes.ask(tensor, -1)
@@ -170,6 +170,12 @@ def _join(classes: _Classes, variable: Any, call: Any) -> None:
     if operator not in _APART and operator not in _LAST and operator not in _IMAGES:
         for tensor in inputs:
             classes.join(variable, tensor)
+
+
+def _channels(call: Any) -> int:
+    """The axis of an image operator's channels."""
+    axis = getattr(call.attrs, "axis", None)
+    return image_layout(call).index("c") if axis is None else int(axis)
 
 
 def _ask_before(classes: _Classes, values: dict[Any, Any], operand: Any) -> None:

@@ -148,7 +148,8 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
         "REDUCE_MIN", (1, 5), constant([1, 2]), options=REDUCE, version=2, host="min"
     ),
     "abs": of_image("ABS", IMAGE),
-    "prelu": of_image("PRELU", IMAGE, SLOPES, host="prelu"),
+    "prelu": of_image("PRELU", IMAGE, SLOPES),
+    "prelu of another scale": of_image("PRELU", IMAGE, SLOPES, scale=(0.11,), host="prelu"),
     "log_softmax": of_image("LOG_SOFTMAX", IMAGE, scale=(16 / 256,), zero=127, host="log_softmax"),
     "expand_dims": of_image("EXPAND_DIMS", (1, 6, 1, 8, 5), constant(2)),
     "squeeze": of_image("SQUEEZE", (6, 8, 5), options="SqueezeOptions", squeezeDims=[0]),

@@ -7,33 +7,30 @@ from typing import Any
 import numpy as np
 from tvm import te, tirx
 
-from accelsim.artifacts import PRelu
+from accelsim.artifacts import F32, PRelu
 from accelsim.legalize.expressions import Arguments, clamped, output, output_shape
-from accelsim.legalize.frame import Frame, leaf_of, operator_of
+from accelsim.legalize.frame import Frame, Leaf, constant_leaf_of, leaf_of, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.qnnpack import reason_multiplier_unusable
+from accelsim.legalize.slopes import slope_multipliers
 
 LARGEST_INVERSE = 2.0**64  # of an output scale: products with a negligible one then vanish
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A PReLU of a quantized tensor with one slope, or one a channel."""
-    leaf, slopes = leaf_of(frame, node.args[0]), frame.graph.constant(node.args[1])
+    leaf = leaf_of(frame, node.args[0])
     if leaf is None:
         return Rejection("its input is not a quantized activation")
-    if slopes is None:
-        return Rejection("its slopes are computed at run time")
     if not leaf.layout or int(node.value.attrs.axis) % len(leaf.shape) != leaf.layout.index("c"):
         return Rejection("its slopes are not along the channels")
-    if frame.rounding == "tflite":
-        return Rejection("TFLite's PRELU has quantized slopes and two multipliers of its own")
-    channels = leaf.shape[leaf.layout.index("c")]
-    slope = np.broadcast_to(slopes.reshape(-1).astype(np.float32), (channels,))
-    scale, out = leaf.quantization.scale, frame.quantization
-    inverse = np.float32(1) / out.scale
-    below = np.ascontiguousarray(scale * slope)
+    found = _multipliers(frame, node, leaf)
+    if isinstance(found, str):
+        return Rejection(found)
+    scale, below, inverse = found
+    out = frame.quantization
     if not np.all(np.isfinite(below)):
         return Rejection("a slope is not a number")
     sizes = np.abs(below[below != 0])
@@ -53,6 +50,23 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         clamp_max=high,
     )
     return operator_of(frame, "prelu", (leaf,), compute)
+
+
+def _multipliers(frame: Frame, node: Node, leaf: Leaf) -> tuple[np.float32, F32, np.float32] | str:
+    """Scales above and below zero, (channels,), and the inverse of the output's."""
+    channels = leaf.shape[leaf.layout.index("c")]
+    if frame.rounding == "tflite":
+        stored = constant_leaf_of(frame, node.args[1])
+        if stored is None:
+            return "its slopes are not quantized constants"
+        found = slope_multipliers(leaf.quantization, frame.quantization, stored, channels)
+        return found if isinstance(found, str) else (*found, np.float32(1))
+    slopes = frame.graph.constant(node.args[1])
+    if slopes is None:
+        return "its slopes are computed at run time"
+    slope = np.broadcast_to(slopes.reshape(-1).astype(np.float32), (channels,))
+    scale, inverse = leaf.quantization.scale, np.float32(1) / frame.quantization.scale
+    return scale, np.ascontiguousarray(scale * slope), inverse
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:

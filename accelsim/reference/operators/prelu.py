@@ -13,18 +13,21 @@ import numpy as np
 from tvm import te
 
 from accelsim.reference.derive import ends_of
-from accelsim.reference.flow import Claim, Island, Node, Source
+from accelsim.reference.flow import Claim, Island, Node, Source, Weight
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
+from accelsim.reference.multipliers import fixed_point
 from accelsim.reference.operators import Operator
+from accelsim.reference.scaling import MODES
 from accelsim.reference.site import Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slopes:
-    """One slope, or one a channel of the axis."""
+    """One slope, or one a channel of the axis: real numbers, or integers of a scale."""
 
     values: np.ndarray
     axis: int
+    scale: np.float32 | None = None
 
 
 def recognise(island: Island) -> Claim | None:
@@ -34,9 +37,11 @@ def recognise(island: Island) -> Claim | None:
         return None
     source, slopes = node.operands[:2]
     axis = int(node.attrs.axis) % max(len(node.shape), 1)
-    if not isinstance(source, Source) or not isinstance(slopes, np.ndarray):
+    if not isinstance(source, Source) or axis != source.tensor.axis:
         return None
-    if island.rounding == "tflite" or axis != source.tensor.axis:
+    if island.rounding == "tflite":
+        return _stored(node, source, slopes, axis, island)
+    if not isinstance(slopes, np.ndarray):
         return None
     if not np.all(np.isfinite(slopes)):
         return None
@@ -44,10 +49,33 @@ def recognise(island: Island) -> Claim | None:
     return Claim("prelu", core, (source,), node.shape, island.ending.limits)
 
 
+def _stored(node: Node, source: Source, slopes: Any, axis: int, island: Island) -> Claim | None:
+    """A PReLU whose slopes are integers of one scale."""
+    if not isinstance(slopes, Weight) or slopes.scale.size != 1:
+        return None
+    centred = slopes.values.reshape(-1).astype(np.int32) - np.int32(slopes.zero_point[0])
+    core = Slopes(centred, axis, np.float32(slopes.scale[0]))
+    return Claim("prelu", core, (source,), node.shape, island.ending.limits)
+
+
 def kernel(site: Site) -> Kernel:
-    """Each side of zero has a scale; their sum is rounded in output steps."""
+    """Each side of zero has a scale; their sum is rounded in output steps.
+
+    TFLite scales values below zero times the integer slopes, and those above zero, in fixed point.
+    """
     core: Slopes = site.layer.core
     source = site.inputs[0]
+    if core.scale is not None:
+        above = fixed_point(float(source.scale / site.output.scale))
+        below = fixed_point(float(source.scale * core.scale / site.output.scale))
+        words = {
+            "input_zero_point": np.array(source.zero_point, np.int32),
+            "slopes": core.values,
+            **{f"{name}_above": value for name, value in above.values().items()},
+            **{f"{name}_below": value for name, value in below.values().items()},
+            **ends_of(site),
+        }
+        return Kernel(_emit_stored, words, core.axis)
     values = {
         "input_zero_point": np.array(source.zero_point, np.int32),
         "above": np.array(source.scale, np.float32),
@@ -56,6 +84,33 @@ def kernel(site: Site) -> Kernel:
         **ends_of(site),
     }
     return Kernel(_emit, values, core.axis)
+
+
+def _emit_stored(emit: Emitter, x: list[Any], p: Values) -> Any:
+    """Either side scaled in a loop nest of its own."""
+    axis, shape = emit.geometry, emit.shapes.core_output
+    centred = emit.centred(x[0], p["input_zero_point"], 0, "int32")
+
+    def times_slope(t: Any, i: Any) -> Any:
+        value, slopes = t
+        return value[i] * slopes[i[axis] if int(slopes.shape[0]) > 1 else 0]
+
+    products = emit.compute(shape, times_slope, centred, p["slopes"])
+
+    def scaled(total: Any, side: str) -> Any:
+        words = (p[f"{name}_{side}"] for name in ("multiplier", "shift"))
+        return emit.compute(
+            shape, lambda t, i: MODES["tflite"](t[0][i], t[1][0], t[2][0]), total, *words
+        )
+
+    def body(t: Any, i: Any) -> Any:
+        value, above, below, zero_point, low, high = t
+        steps = te.if_then_else(value[i] < 0, below[i], above[i])
+        return finished(steps, zero_point, low, high)
+
+    ends = (p["zero_point"], p["low"], p["high"])
+    sides = scaled(centred, "above"), scaled(products, "below")
+    return emit.compute(shape, body, centred, *sides, *ends)
 
 
 def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
@@ -82,9 +137,9 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
     return emit.compute(shape, body, total, *ends)
 
 
-def _distance(site: Site) -> float:
+def _distance(site: Site) -> float | None:
     """Half a step, and float32 roundings of three products of at most 256 steps."""
-    return 0.5 + 2.0**-12
+    return None if site.layer.core.scale is not None else 0.5 + 2.0**-12
 
 
 # PyTorch's kernel applies the slope to positive values where the scale changes, and quantizes

@@ -63,11 +63,13 @@ def prelu(graph: Graph, operator: TfliteOperator) -> Value:
     alpha = graph.tensor(operator, 1)
     if alpha.values is None:
         raise graph.wrong(f"has slopes '{alpha.name}' that are computed")
-    value, slopes = graph.real(operator, 0), graph.real(operator, 1)
-    channels = shape_of(value)[-1]
-    if alpha.values.size == channels:
-        flat = graph.emit(op.reshape(slopes, (channels,)))
-        return graph.emit(op.nn.prelu(value, flat, axis=len(shape_of(value)) - 1))
+    value = graph.real(operator, 0)
+    axis = len(shape_of(value)) - 1
+    if alpha.values.size == shape_of(value)[axis] and alpha.quantized:
+        stored = constant(alpha.values.reshape(-1))
+        slopes = graph.dequantized(stored, alpha.scales, alpha.zero_points)
+        return graph.emit(op.nn.prelu(value, slopes, axis=axis))
+    slopes = graph.real(operator, 1)
     over = graph.emit(op.nn.relu(value))
     under = graph.emit(op.minimum(value, constant(0.0, "float32")))
     return graph.emit(op.add(over, graph.emit(op.multiply(under, slopes))))

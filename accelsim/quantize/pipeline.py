@@ -69,6 +69,11 @@ def quantize(
         from accelsim.quantize.onnx import quantize_onnx
 
         return quantize_onnx(source)
+    if isinstance(source.float_module, torch.jit.ScriptModule):
+        raise ModelError(
+            f"model {source.name} is TorchScript, which has lost its modules; return the module "
+            "that it was made from, or export that with torch.export.save and give the .pt2"
+        )
     if source.already_quantized:
         return _exported(source, source.float_module)
     if is_pt2e(source.float_module):

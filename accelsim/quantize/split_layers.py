@@ -12,6 +12,7 @@ a quantize it may as well come after it.
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import torch
@@ -43,7 +44,10 @@ def split_layers(program: torch.export.ExportedProgram) -> torch.export.Exported
     constants = {node for node in program.graph.nodes if node.op in ("placeholder", "get_attr")}
     constants -= {n for n in constants if n.name in program.graph_signature.user_inputs}
     names = {node.name for node in constants}
-    module = copy.deepcopy(program.graph_module)
+    with warnings.catch_warnings():  # torch's own, of how it copies
+        warnings.simplefilter("ignore")
+        module = copy.deepcopy(program.graph_module)
+        signature = copy.deepcopy(program.graph_signature)
     changed = False
     for node in list(module.graph.nodes):
         changed |= node.op == "call_function" and _bypass(node)
@@ -56,7 +60,6 @@ def split_layers(program: torch.export.ExportedProgram) -> torch.export.Exported
         return program
     module.graph.lint()
     module.recompile()
-    signature = copy.deepcopy(program.graph_signature)
     updated: torch.export.ExportedProgram = program._update(module, signature)
     return updated
 

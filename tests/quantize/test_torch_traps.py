@@ -173,3 +173,10 @@ class ByValue(nn.Module):
 def test_an_int8_module_that_looks_at_values_is_told_to_wrap() -> None:
     text = refusal(forms.source(ByValue()))
     assert "cannot be traced" in text and "torch.fx.wrap" in text
+
+
+def test_torchscript_is_sent_to_an_export() -> None:
+    with forms.engine("qnnpack"):
+        scripted = torch.jit.trace(forms.eager_converted(), forms.images(1))
+    text = refusal(forms.source(scripted))
+    assert "is TorchScript" in text and "give the .pt2" in text

@@ -34,6 +34,7 @@ from accelsim.zoo.training import one_thread
 Progress = Callable[[str], None]
 
 ALL_SAMPLES = 1 << 62
+RANKED_SAMPLES = 512  # labelled ones, for the ranking of layers
 JUDGED_SAMPLES = 256  # of the calibration data, where no labelled samples are there to judge by
 
 
@@ -87,7 +88,7 @@ class _Run:
         record.accuracy_float = scale.numbers(exact)
         quantized = workshop.quantized(choice)
         if options.sensitivity or options.max_loss is not None:
-            for row in sensitivities(quantized, scale, self.progress):
+            for row in sensitivities(quantized, self._ranking_scale(scale), self.progress):
                 record.sensitivity.append(row)
         checkpoint(record)
         if options.max_loss is not None:
@@ -101,7 +102,7 @@ class _Run:
             found: Samples | None = read_samples(options.data, source, options.samples)
         else:
             found = own_samples(source)
-            found = None if found is None else checked(found.first(options.samples), source)
+            found = None if found is None else checked(found.spread(options.samples), source)
         if found is None:
             raise InputError(f"model {source.name} brings no calibration data; give --data")
         self.record.calibration, self.record.calibration_samples = found.origin, len(found)
@@ -129,7 +130,7 @@ class _Run:
 
     def _few(self) -> list[Batch]:
         """Some calibration samples, to measure layers on."""
-        few = self.calibration.first(max(JUDGED_SAMPLES, self.own))
+        few = self.calibration.spread(max(JUDGED_SAMPLES, self.own))
         return batches(few.inputs, self.size, self.own)
 
     def _workshop(self) -> Workshop:
@@ -145,6 +146,16 @@ class _Run:
         given = batches(self.test.inputs, self.size, self.own)
         self.record.test_samples = len(self.test) // self.own * self.own
         return Scale(given, self.test.labels, self.metric, self.source.name)
+
+    def _ranking_scale(self, scale: Scale) -> Scale:
+        """What the many runs of a ranking are measured with: no more samples than they need."""
+        most = max(RANKED_SAMPLES, self.own)
+        if self.test is None or len(self.test) <= most:
+            return scale
+        few = self.test.spread(most)
+        self.record.notes.append(f"sensitivity is measured on {most:,} of the labelled samples")
+        given = batches(few.inputs, self.size, self.own)
+        return dataclasses.replace(scale, batches=given, labels=few.labels)
 
     def _place(self, workshop: Workshop, choice: Choice, scale: Scale) -> Choice:
         """The choice with the layers in float that --max-loss asks for."""

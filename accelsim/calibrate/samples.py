@@ -47,10 +47,13 @@ class Samples:
         """How many samples there are."""
         return len(self.inputs[0])
 
-    def first(self, count: int) -> Samples:
-        """The first `count` samples, or all where there are fewer."""
-        labels = None if self.labels is None else self.labels[:count]
-        return Samples(tuple(array[:count] for array in self.inputs), labels, self.origin)
+    def spread(self, count: int) -> Samples:
+        """`count` samples at equal distances, or all where there are fewer: files may be sorted."""
+        if count >= len(self):
+            return self
+        chosen = np.arange(count) * len(self) // count
+        labels = None if self.labels is None else self.labels[chosen]
+        return Samples(tuple(array[chosen] for array in self.inputs), labels, self.origin)
 
 
 def read_samples(spec: str, source: SourceModel, most: int) -> Samples:
@@ -121,7 +124,7 @@ def _arrays(path: Path) -> Mapping[str, Any] | np.ndarray:
 def _joined(given: Any, spec: str, source: SourceModel, most: int) -> Samples:
     """One `Samples` of everything that was given, up to `most` samples."""
     if isinstance(given, np.ndarray | torch.Tensor | Mapping | tuple):
-        return _batch(given, spec, source).first(most)
+        return _batch(given, spec, source).spread(most)
     if not isinstance(given, Iterable):
         raise InputError(
             f"data {spec} gave a {type(given).__name__}; give an array, a dict of arrays by input "
@@ -148,7 +151,9 @@ def _joined(given: Any, spec: str, source: SourceModel, most: int) -> Samples:
         labels = np.concatenate(labelled) if len(labelled) == len(batches) else None
     except ValueError as error:
         raise InputError(f"data {spec}: batches do not fit together: {error}") from error
-    return Samples(inputs, labels, f"data {spec}").first(most)
+    few = slice(0, most)  # and no more than these were asked for
+    labels = None if labels is None else labels[few]
+    return Samples(tuple(array[few] for array in inputs), labels, f"data {spec}")
 
 
 def _batch(given: Any, spec: str, source: SourceModel) -> Samples:

@@ -162,3 +162,12 @@ def test_a_remainder_below_the_models_batch_is_left_out() -> None:
     assert [len(batch[0]) for batch in batches([images(11)], 4, 2)] == [4, 4, 2]
     with pytest.raises(InputError, match="there are 3 samples, and the model takes 4 at once"):
         batches([images(3)], 4, 4)
+
+
+def test_samples_of_a_sorted_file_are_taken_from_all_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, x=images(100), labels=np.repeat(np.arange(10), 10))
+    found = read_samples(str(path), chain(), 20)
+    assert found.labels is not None
+    assert np.array_equal(np.unique(found.labels, return_counts=True)[1], np.full(10, 2))
+    assert np.array_equal(found.inputs[0], images(100)[::5])

@@ -21,6 +21,7 @@ from accelsim.artifacts.compute import (
     Binary,
     Conv2d,
     ConvTranspose2d,
+    Extremum,
     FixedAdd,
     Interpolation,
     LayerNorm,
@@ -41,6 +42,7 @@ from accelsim.artifacts.model import (
     ForeignModel,
     QuantizedModel,
     SourceModel,
+    Training,
 )
 from accelsim.artifacts.program import (
     Access,
@@ -82,6 +84,7 @@ __all__ = [
     "Conv2d",
     "ConvTranspose2d",
     "Difference",
+    "Extremum",
     "FixedAdd",
     "ForeignModel",
     "Interpolation",
@@ -112,5 +115,6 @@ __all__ = [
     "Tensor",
     "TensorExtent",
     "TfliteAdd",
+    "Training",
     "Transpose",
 ]

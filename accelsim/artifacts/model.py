@@ -20,6 +20,16 @@ class ForeignModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Training:
+    """What a float model was trained on, for a short training after a change of its layers."""
+
+    inputs: np.ndarray  # (samples, ...)
+    wanted: np.ndarray  # (samples, ...), what `loss` compares outputs with
+    loss: Callable[[Any, Any], Any]  # of tensors: outputs and wanted of a batch → a scalar
+    shift_pixels: int = 0  # images are shifted at random by up to so many
+
+
+@dataclass(frozen=True, slots=True)
 class SourceModel:
     """A model as its user gave it, with the data that quantization and accuracy need."""
 
@@ -39,6 +49,7 @@ class SourceModel:
     # them ("block2"), or types ("Linear").
     keep_float: tuple[str, ...] = ()
     drawn_examples: bool = False  # example inputs are random numbers: nothing to calibrate with
+    training: Training | None = None
 
 
 @dataclass(frozen=True, slots=True)

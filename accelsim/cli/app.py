@@ -13,6 +13,7 @@ import typer
 
 from accelsim import __version__
 from accelsim.cli import (
+    commands_advise,
     commands_compile,
     commands_ops,
     commands_program,
@@ -75,6 +76,7 @@ for module in (
     commands_replay,
     commands_compile,
     commands_quantize,
+    commands_advise,
     commands_program,
     commands_ops,
     commands_tools,

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from accelsim.artifacts import SourceModel
+from accelsim.artifacts import SourceModel, Training
 from accelsim.zoo.cache import read_arrays, write_arrays
 from accelsim.zoo.digits import Digits, load_digits
-from accelsim.zoo.training import one_thread, train
+from accelsim.zoo.training import SHIFT_PIXELS, one_thread, train
 
 EPOCHS = 14
 _BATCH = 64
@@ -79,6 +79,9 @@ def classifier(name: str, module: nn.Module, digits: Digits) -> SourceModel:
         calibration=tuple(np.split(images, _CALIBRATION_BATCHES)),
         test_inputs=digits.test_images,
         test_labels=digits.test_labels,
+        training=Training(
+            digits.train_images, digits.train_labels, nn.functional.cross_entropy, SHIFT_PIXELS
+        ),
     )
 
 

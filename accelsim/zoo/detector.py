@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from accelsim.artifacts import F32, SourceModel
+from accelsim.artifacts import F32, SourceModel, Training
 from accelsim.zoo.blocks import ConvBlock
 from accelsim.zoo.classifier import Recipe, trained
 from accelsim.zoo.detection import FIELDS, mean_average_precision
@@ -70,6 +70,7 @@ def build(recipe: Recipe, seed: int, cache: Path) -> SourceModel:
         test_inputs=test,
         test_labels=found,
         metric=mean_average_precision,
+        training=Training(scenes, targets(boxes), loss),
     )
 
 

@@ -19,7 +19,7 @@ from accelsim.artifacts import F32
 
 _PEAK_LEARNING_RATE = 6e-3
 _WEIGHT_DECAY = 1e-2
-_SHIFT_PIXELS = 1
+SHIFT_PIXELS = 1
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def train(
         seed: seeds the order of samples and the shifts.
     """
     data = (images, labels)
-    optimize(module, data, nn.functional.cross_entropy, epochs, batch, seed, _SHIFT_PIXELS)
+    optimize(module, data, nn.functional.cross_entropy, epochs, batch, seed, SHIFT_PIXELS)
 
 
 def optimize(

@@ -38,6 +38,7 @@ RANKS = {
     "report": 11,
     "codegen": 12,
     "doctor": 12,
+    "advise": 13,
     "ops": 13,
     "testbench": 13,
     "vectors": 13,
@@ -55,7 +56,7 @@ FRAMEWORKS = {
 }
 MAY_IMPORT_FRAMEWORKS = {
     *("zoo", "importer", "quantize", "calibrate", "legalize", "partition"),
-    *("reference", "codegen", "ops", "peers", "extend", "verify", "cli", "vectors"),
+    *("reference", "codegen", "ops", "peers", "extend", "verify", "cli", "vectors", "advise"),
 }
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}

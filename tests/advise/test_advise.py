@@ -1,0 +1,99 @@
+"""Facts about `accelsim advise` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.invocation import invoke
+
+SCRIPT = """
+import numpy as np, torch
+from torch import nn
+from accelsim.artifacts import SourceModel, Training
+
+def make():
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.SiLU(), nn.Conv2d(16, 16, 3, padding=1), nn.SiLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4)).eval()
+    rng = np.random.default_rng(0)
+    labels = np.arange(64) % 4
+    x = rng.normal(size=(64, 3, 8, 8)).astype(np.float32) + labels[:, None, None, None]
+    x = x.astype(np.float32)
+    return SourceModel("m", net, (x[:1],), ("x",), calibration=(x,), test_inputs=x,
+        test_labels=labels, training=Training(x, labels, nn.functional.cross_entropy))
+
+def plain():
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).eval(), torch.randn(2, 3, 8, 8)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "net.py"
+    path.write_text(SCRIPT, encoding="utf-8")
+    return path
+
+
+def advised(script: Path, *words: str) -> dict[str, Any]:
+    """The JSON of a run that must succeed."""
+    result = invoke(script.parent, "advise", f"{script}:make", "--json", "a.json", "-q", *words)
+    assert result.code == 0, result.err + result.out
+    found: dict[str, Any] = json.loads((script.parent / "a.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_findings_name_layers_shares_and_replacements(script: Path) -> None:
+    found = advised(script)
+    assert found["schema"] == "accelsim.advise/1"
+    by_layer = {one["layer"]: one for one in found["findings"]}
+    assert {"1", "3"} <= by_layer.keys()
+    assert by_layer["1"]["rules"] == ["silu-relu6", "silu-hardswish"]
+    cycles = found["costs"]["cycles"]
+    assert sum(found["costs"]["layer_cycles"].values()) == cycles - 1  # the END takes one
+    assert found["costs"]["macs"] == 64 * (27 * 16 + 144 * 16) + 64
+    assert found["change"] is None
+
+
+def test_a_replacement_is_trained_measured_and_written(script: Path) -> None:
+    found = advised(script, "--apply", "silu-relu6", "--epochs", "8", "--out", "o")
+    change = found["change"]
+    assert change["replaced"] == ["1: silu-relu6", "3: silu-relu6"]
+    assert change["trained_epochs"] == 8
+    assert change["after"]["cycles"] < change["before"]["cycles"]
+    assert change["after"]["dram_bytes"] < change["before"]["dram_bytes"]
+    assert set(change["accuracy"]) == {
+        *("float before", "int8 before", "float replaced", "float trained", "int8 after"),
+    }
+    assert change["accuracy"]["float trained"]["top1"] > change["accuracy"]["float before"]["top1"]
+    again = invoke(script.parent, "advise", "o/model.pt2", "-q")
+    assert again.code == 0, again.err
+    assert "silu" not in again.out
+
+
+def test_nothing_to_advise_is_said(script: Path) -> None:
+    result = invoke(script.parent, "advise", f"{script}:plain", "-q")
+    assert result.code == 0
+    assert "MACs, 0 layers on the host" in result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--apply", "nothing"], "there is no replacement 'nothing'"),
+        (["--data", "none.npz"], "none.npz"),
+        (["--metric", "top9"], "metric 'top9'"),
+        (["--config", "none"], "none"),
+    ],
+)
+def test_misuse_ends_in_one_sentence(script: Path, words: list[str], sentence: str) -> None:
+    if words[0] == "--metric":
+        words = [*words, "--apply", "silu-relu6"]
+    result = invoke(script.parent, "advise", f"{script}:make", "-q", *words)
+    assert result.code == 2
+    assert sentence in result.err
+    assert "Traceback" not in result.err

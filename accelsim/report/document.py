@@ -52,7 +52,7 @@ class Record(Protocol):
 
 def document(record: Record) -> dict[str, Any]:
     """The report as JSON-ready values."""
-    accuracy: dict[str, Any] = {"float": None, "framework": None, "sim": None, "rtl": None}
+    accuracy: dict[str, Any] = dict.fromkeys(("float", "framework", "integer", "sim", "rtl"))
     accuracy |= {"metric": "", "samples": {}, "agreement": {}}
     if record.accuracy is not None:
         accuracy["metric"] = record.accuracy.metric

@@ -232,7 +232,9 @@ def exercised(report: Report) -> list[tuple[str, str]]:
 def accuracy(report: Report) -> list[tuple[str, float, int]]:
     """(source, the metric's number, samples)."""
     found = report["accuracy"]
-    names = (name for name in ("float", "framework", *BACKENDS) if name in found["samples"])
+    names = (
+        name for name in ("float", "framework", "integer", *BACKENDS) if name in found["samples"]
+    )
     return [
         (_source(report, name), found[name], found["samples"][name])
         for name in names

@@ -51,7 +51,8 @@ def measure(
 ) -> Accuracy:
     """All samples on every backend.
 
-    Every layer and output of every backend is compared with the integer reference, bit for bit.
+    Every layer and output of every backend is compared with the integer reference, bit for bit. The
+    reference is judged itself too, on all samples that have labels.
     Samples are run in batches of the model's own size; a remainder is left out.
     """
     shapes = dict(zip(quantized.input_names, quantized.input_shapes, strict=True))
@@ -70,13 +71,16 @@ def measure(
     }
     counts = {name: _Count() for name in groups}
     seen: dict[str, tuple[int, int]] = {}  # least and greatest value of each layer's golden
-    every = list(dict.fromkeys(group for chosen in groups.values() for group in chosen))
+    judged = [] if samples.labels is None else [tuple(map(int, one)) for one in consecutive]
+    integer: dict[tuple[int, ...], Outputs] = {}
+    every = list(dict.fromkeys([*(one for chosen in groups.values() for one in chosen), *judged]))
     for done, group in enumerate(every):
         run.check_time()
         if done * batch % STEP < batch:
             run.progress(f"{samples.origin}: sample {done * batch} of {len(every) * batch}")
         inputs = _chosen(samples, shapes, np.asarray(group))
         expected = _Expected.of(check, inputs)
+        integer[group] = expected.outputs
         for name, values in expected.tensors.items():
             low, high = seen.get(name, (127, -128))
             seen[name] = (
@@ -89,6 +93,7 @@ def measure(
                 _judge(counts[name], outputs, np.asarray(group), samples, classes)
     varied = frozenset(name for name, (low, high) in seen.items() if low < high)
     answers = {name: (found, np.arange(total)) for name, found in others.items() if found}
+    answers["integer"] = ([integer[group] for group in judged], np.arange(total))
     answers |= {name: (one.outputs, np.asarray(one.group)) for name, one in counts.items()}
     metric = _metric(source, run.options.metric)
     return _accuracy(samples, answers, counts, varied, metric, batch)
@@ -99,7 +104,9 @@ def _groups(
 ) -> list[tuple[int, ...]]:
     """The samples that a backend runs, batch by batch; class-balanced where there are labels."""
     count = min(limit, total)
-    chosen = np.arange(count) if labels is None else balanced(labels[:total], count, seed)
+    chosen = np.arange(count)
+    if labels is not None and labels.ndim == 1:
+        chosen = balanced(labels[:total], count, seed)
     ends = range(0, len(chosen) - batch + 1, batch)
     return [tuple(int(i) for i in chosen[start : start + batch]) for start in ends]
 

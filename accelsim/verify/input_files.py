@@ -3,8 +3,8 @@
 A file is a `.npy` for a model with one input, or a `.npz` with an array for each input: by its
 name (or with `_` for what is no letter), by `in_NAME`, or `x` where there is one input only. Arrays
 have the model's own dtypes and layout. Where verification takes it, a file may hold several batches
-one after another, integer `labels`, one a sample, and the `golden` (or `y_ref`, `y_noopt`) of the
-model's first output; other arrays named `y_…` or `pre_…` are passed over.
+one after another, `labels`, one a sample as the metric takes it, and the `golden` (or `y_ref`,
+`y_noopt`) of the model's first output; other arrays named `y_…` or `pre_…` are passed over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Samples:
 
     inputs: Mapping[str, np.ndarray]  # by input name; the first axis holds batch after batch
     origin: str
-    labels: np.ndarray | None = None  # (samples,)
+    labels: np.ndarray | None = None  # (samples, ...): class numbers, or what the metric takes
     golden: np.ndarray | None = None  # of the model's first output, (samples, ...)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -108,16 +108,20 @@ def read_samples(path: Path, signature: Signature) -> Samples:
     if len(set(counts.values())) > 1:
         raise InputError(f"input {path}: its arrays hold different numbers of batches: {counts}")
     samples = len(next(iter(inputs.values()))) if signature.shapes[0] else 1
-    if labels is not None and (labels.shape != (samples,) or labels.dtype.kind not in "iu"):
+    if labels is not None and labels.shape[:1] != (samples,):
         raise InputError(
-            f"input {path}: labels are {labels.dtype} of shape {labels.shape}, expected integers "
-            f"of shape ({samples},)"
+            f"input {path}: labels are of shape {labels.shape}, expected {samples} samples"
         )
     if golden is not None and golden.shape[:1] != (samples,):
         raise InputError(
             f"input {path}: the golden has shape {golden.shape}, expected {samples} samples"
         )
     return Samples(inputs, f"the samples of {path.name}", labels, golden)
+
+
+def arrays_of(path: Path, signature: Signature) -> dict[str, np.ndarray]:
+    """Everything in a file, inputs under the model's names of them, whatever their shapes."""
+    return _named(path, _load(path, signature.names), signature.names)
 
 
 def _fields(signature: Signature) -> tuple[Any, Any, Any]:

@@ -37,7 +37,7 @@ def choose_input(
     if path is not None:
         signature = Signature.of(quantized)
         samples = read_samples(path, signature)
-        first = _batch(samples, signature, 0)
+        first = batch_of(samples, signature, 0)
         alone = all(len(first[name]) == len(value) for name, value in samples.inputs.items())
         if alone and samples.labels is None and samples.golden is None:
             return Batch(first, str(path), samples=own)
@@ -46,7 +46,7 @@ def choose_input(
         (name,), batch = quantized.input_names, quantized.input_shapes[0][0]
         start = int(np.random.default_rng(seed).integers(len(own.inputs[name]) - batch + 1))
         label = None
-        if own.labels is not None and batch == 1:
+        if own.labels is not None and own.labels.ndim == 1 and batch == 1:
             label = int(own.labels[start])
         values = own.inputs[name][start : start + batch]
         return Batch({name: values}, f"test image {start}", label, own)
@@ -72,7 +72,7 @@ def batches(samples: Samples, shapes: Mapping[str, tuple[int, ...]]) -> int:
     return min(counts, default=1)
 
 
-def _batch(samples: Samples, signature: Signature, number: int) -> dict[str, np.ndarray]:
+def batch_of(samples: Samples, signature: Signature, number: int) -> dict[str, np.ndarray]:
     """One of the batches, by input name."""
     found = {}
     for name, shape in zip(signature.names, signature.shapes, strict=True):

@@ -58,6 +58,7 @@ class Whole:
     backends: tuple[str, ...] = ()  # those that it was run on
     runs: dict[str, dict[str, RunResult]] = field(default_factory=dict)  # symbol → backend → result
     failures: dict[str, str] = field(default_factory=dict)  # backend → why it did not finish
+    outputs: dict[str, tuple[np.ndarray, ...]] = field(default_factory=dict)  # by backend
 
     def outcome(self, program: Program, backend: str) -> Outcome:
         """What a backend did with one program of the network."""
@@ -100,7 +101,7 @@ def run_whole(
 
         set_backend(launch, observe=True, observer=observe)
         try:
-            library.run(inputs)
+            whole.outputs[name] = library.run(inputs)
         except BROKEN as error:
             place = "".join(where[-1:])
             whole.failures[name] = f"{name} did not finish the whole network: {error}{place}"

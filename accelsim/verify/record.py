@@ -16,7 +16,8 @@ class Accuracy:
     """What many samples gave.
 
     `share`, the metric's first number, and the number of `samples` are by source ("float",
-    "framework" and backends), and empty where there are no labels; the rest is by backend.
+    "framework", "integer" and backends), and empty where there are no labels; the rest is by
+    backend.
     """
 
     origin: str

@@ -70,7 +70,7 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
         options.out, batch.tensors if given is None else given.arrays()
     )
     folder.write_model(options.out, quantized)
-    compiled = _compile(run, quantized)
+    compiled = compile_network(run, quantized)
     npu = {name for names in compiled.qdq_layers.values() for name in names}
     need_compiler()
     goldens = Goldens.of(quantized, progress, npu)
@@ -119,7 +119,11 @@ def _model(run: Verification) -> tuple[SourceModel, QuantizedModel]:
     return source, quantize(source)
 
 
-def _compile(run: Verification, quantized: QuantizedModel) -> CompiledModel:
+def compile_network(run: Verification, quantized: QuantizedModel) -> CompiledModel:
+    """Compile, and put the programs into the record and the run folder.
+
+    Raises ModelError for what cannot be compiled, InputError where --layer names none of it.
+    """
     options, record = run.options, run.record
     run.progress(f"compiling for {options.config.name}")
     with run.timed("compile"):

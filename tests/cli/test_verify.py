@@ -82,7 +82,7 @@ def test_the_report_keeps_its_contract(passed):
         ("tvm", "accumulated"): False,
     }
     assert (report["accuracy"]["metric"], report["accuracy"]["float"]) == ("top1", 1.0)
-    assert report["accuracy"]["samples"] == {"float": 40, "framework": 40, "sim": 40}
+    assert report["accuracy"]["samples"] == {"float": 40, "framework": 40, "integer": 40, "sim": 40}
     assert report["accuracy"]["agreement"] == {"sim": [40, 40]}
     assert report["framework"] == {
         "name": "torch",

@@ -151,7 +151,7 @@ def test_labels_and_golden_of_a_file_are_compared_with_every_sample(
     golden[:, 0, 0, 0] = 1
     path = saved(tmp_path, quantized, 3, labels=np.array([0, 1, 2]), golden=golden, y_other=golden)
     record = verified(quantized, tmp_path, monkeypatch, input=path)
-    assert record.accuracy is not None and record.accuracy.samples == {"sim": 3}
+    assert record.accuracy is not None and record.accuracy.samples == {"integer": 3, "sim": 3}
     elements, different, furthest, classes = record.accuracy.golden["sim"]
     assert elements == golden.size and different > 0 and furthest > 1
     assert record.problems == [
@@ -167,7 +167,10 @@ BAD = {
     "uneven": ({"tokens": np.zeros((2, 9), np.int64)}, "different numbers of batches"),
     "dtype": ({"tokens": np.zeros((1, 9), np.int32)}, "is int32 of shape .* expected int64"),
     "shape": ({"tokens": np.zeros((1, 8), np.int64)}, "or several of them one after another"),
-    "labels": ({"labels": np.zeros(2, np.int64)}, r"labels are int64 .* of shape \(1,\)"),
+    "labels": (
+        {"labels": np.zeros(2, np.int64)},
+        r"labels are of shape \(2,\), expected 1 samples",
+    ),
     "golden": ({"golden": np.zeros((2, 5))}, "expected 1 samples"),
 }
 

@@ -28,6 +28,7 @@ from accelsim.quantize.names import LayerNames
 from accelsim.quantize.prepared import (
     convert_prepared_eager,
     convert_prepared_fx,
+    convert_to_int8,
     is_prepared_fx,
 )
 from accelsim.quantize.program_checks import check_program
@@ -61,32 +62,44 @@ def quantize(
         InputError: unusable calibration data, an unknown observer, or a layer to keep that there
             is not.
     """
+    return quantize_forms(source, per_channel, observer, keep_float, signed)[0]
+
+
+def quantize_forms(
+    source: SourceModel,
+    per_channel: bool = False,
+    observer: str = "histogram",
+    keep_float: tuple[str, ...] = (),
+    signed: bool = False,
+) -> tuple[QuantizedModel, FxQuantized | None]:
+    """What `quantize` gives, and the FX network behind it where its weights came as floats."""
     if source.framework == "tflite":
         from accelsim.quantize.tflite import quantize_tflite
 
-        return quantize_tflite(source)
+        return quantize_tflite(source), None
     if source.framework == "onnx":
         from accelsim.quantize.onnx import quantize_onnx
 
-        return quantize_onnx(source)
+        return quantize_onnx(source), None
     if isinstance(source.float_module, torch.jit.ScriptModule):
         raise ModelError(
             f"model {source.name} is TorchScript, which has lost its modules; return the module "
             "that it was made from, or export that with torch.export.save and give the .pt2"
         )
     if source.already_quantized:
-        return _exported(source, source.float_module)
+        return _exported(source, source.float_module), None
     if is_pt2e(source.float_module):
-        return _exported(source, export_pt2e(source))
+        return _exported(source, export_pt2e(source)), None
     if is_prepared_fx(source.float_module):
-        return quantized_model(source, convert_prepared_fx(source))
+        return _prepared(source)
     if has_observers(source.float_module):
-        return _labelled(source, convert_prepared_eager(source))
+        return _labelled(source, convert_prepared_eager(source)), None
     if is_int8(source.float_module):
-        return _labelled(source, read_int8(source))
+        return _labelled(source, read_int8(source)), None
     kept = (*source.keep_float, *keep_float)
     recipe = Recipe(observer, per_channel=per_channel, signed=signed, keep_float=kept)
-    return quantized_model(source, quantize_fx(source, recipe), kept)
+    quantized = quantize_fx(source, recipe)
+    return quantized_model(source, quantized, kept), quantized
 
 
 def quantized_model(
@@ -99,6 +112,18 @@ def quantized_model(
     """
     runs = label_layers(quantized, source.example_inputs)
     return _labelled(source, quantized, runs, kept)
+
+
+def _prepared(source: SourceModel) -> tuple[QuantizedModel, FxQuantized | None]:
+    """A network of prepare_fx; as its int8 form says where PyTorch cannot export the reference."""
+    quantized = convert_prepared_fx(source)
+    try:
+        return quantized_model(source, quantized), quantized
+    except ModelError as error:
+        try:
+            return _labelled(source, read_int8(convert_to_int8(source))), None
+        except ModelError:
+            raise error from None
 
 
 def _exported(source: SourceModel, given: torch.export.ExportedProgram) -> QuantizedModel:

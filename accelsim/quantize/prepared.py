@@ -58,6 +58,21 @@ def convert_prepared_fx(source: SourceModel) -> FxQuantized:
     return convert(Prepared(module, _chain(user_names), user_names, source.name))
 
 
+def convert_to_int8(source: SourceModel) -> SourceModel:
+    """The same model with what convert_fx makes of its prepared module.
+
+    Raises ModelError where PyTorch cannot convert it.
+    """
+    from torch.ao.quantization.quantize_fx import convert_fx
+
+    try:
+        with quantizing():
+            module = convert_fx(copy.deepcopy(source.float_module).eval())
+    except Exception as error:  # torch raises many kinds here
+        raise ModelError(f"model {source.name} cannot be converted: {reason(error)}") from error
+    return dataclasses.replace(source, float_module=module)
+
+
 def convert_prepared_eager(source: SourceModel) -> FxQuantized:
     """Convert a module of torch.ao.quantization.prepare or prepare_qat, calibrated or trained.
 

@@ -146,11 +146,15 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class PRelu:
-    """rint((max(x - z, 0)·s + min(x - z, 0)·t) · (1/so)) + zo in float32, t one a channel."""
+    """rint((max(x - z, 0)·s + min(x - z, 0)·t) · (1/so)) + zo in float32, t one a channel.
+
+    t may have either sign, or be 0; with another sign than + somewhere, `inverse_output_scale` is
+    at most 2^64, and its inverse is a scale too.
+    """
 
     input_zero_point: int
     positive_scale: np.float32
-    negative_scale: F32  # (channels,)
+    negative_scale: F32  # (channels,), of any sign
     inverse_output_scale: np.float32
     zero_point: int
     clamp_min: int
@@ -177,6 +181,23 @@ class Pool2d:
     clamp_max: int = 127
     by_count: tuple[tuple[int, Requantize], ...] = ()
     dilation: tuple[int, int] = (1, 1)  # of a maximum
+    adaptive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """table[e + 128] of the largest ("max") or smallest ("min") element e of each window.
+
+    Padding never wins. With `adaptive` windows are those of `Pool2d`. The table changes levels and
+    clamps; without either it is the identity.
+    """
+
+    kind: str
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    table: I8  # (256,)
+    dilation: tuple[int, int] = (1, 1)
     adaptive: bool = False
 
 
@@ -283,6 +304,7 @@ LayerOp = (
     | Binary
     | PRelu
     | Pool2d
+    | Extremum
     | Lookup
     | Softmax
     | LayerNorm

@@ -22,6 +22,7 @@ from accelsim.quantize.rules import RANDOM, rule_of
 
 Converter = Callable[[fx.Node, Any], Any]
 _KEY = "accelsim.layer"
+LONGEST = 100  # functions that one is made of, at most: factorizations have thousands
 
 
 class Guarded:
@@ -81,7 +82,8 @@ class Guarded:
                 if one is target or str(getattr(one, "__name__", "")) not in (self._tvm or ())
             }
             inner = _traced(node, target, simpler)
-            if inner is not None and all(map(self._can, filter(_is_call, inner.graph.nodes))):
+            calls = [] if inner is None else [one for one in inner.graph.nodes if _is_call(one)]
+            if len(calls) <= LONGEST and all(map(self._can, calls)):
                 return inner
         return None
 

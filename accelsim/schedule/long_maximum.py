@@ -2,7 +2,8 @@
 
 What comes in: a window, its axes and two views. What goes out: units appended to the builder, one a
 piece of the window. Partial maxima are gathered in an output slot; a full slot is reduced into the
-first place of the other one.
+first place of the other one. Tables are looked up in front of the pieces and behind the
+last maximum.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from accelsim.artifacts import Pool2d
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL
+from accelsim.schedule.pointwise import Place, looked_up
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import Box, Span, View, dense, load_box, spans, store_box, tail
 from accelsim.schedule.window import Axis
@@ -30,9 +32,38 @@ class Window:
     target: View
 
 
-def schedule_long_maximum(builder: Builder, index: int, window: Window, tile: int) -> int:
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Tables (256 words) that are looked up before a maximum and after it, where there are any."""
+
+    before: bytes | None = None
+    after: bytes | None = None
+
+    def room(self, builder: Builder) -> tuple[int, int]:
+        """Rows of an input and of an output slot that what is looked up leaves."""
+        inputs, outputs = builder.inputs.size, builder.outputs.size
+        return (
+            inputs if self.before is None else inputs // 2,
+            outputs if self.after is None else outputs // 2,
+        )
+
+    def load(self, builder: Builder, unit: Unit, tile: int) -> tuple[int | None, int | None]:
+        """Numbers of both tables, which are loaded for a unit if need be."""
+        chunks = [self.before, self.after]
+        unit.fills = None not in chunks and self.before != self.after
+        before, after = (
+            None if chunk is None else builder.load_table(chunk, chunk, unit, tile)
+            for chunk in chunks
+        )
+        return before, after
+
+
+def schedule_long_maximum(
+    builder: Builder, index: int, window: Window, tile: int, tables: Tables | None = None
+) -> int:
     """Units of every output pixel, tiles numbered from `tile`; the number after the last one."""
-    slot, kernel, target = builder.inputs.size, window.pool.kernel, window.target
+    tables = tables or Tables()
+    slot, kernel, target = tables.room(builder)[0], window.pool.kernel, window.target
     width = min(kernel[1], MAX_KERNEL, slot)
     height = min(kernel[0], MAX_KERNEL, slot // width)
     # Two places of an output slot are the least with which maxima can be gathered.
@@ -47,7 +78,7 @@ def schedule_long_maximum(builder: Builder, index: int, window: Window, tile: in
     for image, row, col in product(range(images), range(out_h), range(out_w)):
         for group in spans(target.blocks, blocks):
             box = Box(image, (row, row + 1), (col, col + 1), group)
-            _pixel(builder, index, window, tile, box, pieces)
+            _pixel(builder, index, window, tile, box, pieces, tables)
             tile += 1
     return tile
 
@@ -59,6 +90,7 @@ def _pixel(
     tile: int,
     box: Box,
     pieces: list[tuple[Span, Span]],
+    tables: Tables,
 ) -> None:
     config, blocks = builder.config, box.shape[2]
     places = min(builder.outputs.size // blocks, MAX_KERNEL)
@@ -67,7 +99,13 @@ def _pixel(
     lanes = tail(window.target.channels, box.blocks, config.lanes)
     for number, kernel in enumerate(pieces, 1):
         unit = Unit(index)
+        before, after = tables.load(builder, unit, tile)
         fields = _load(builder, unit, window, tile, box, kernel)
+        if before is not None:
+            shape = (fields["in_h"], fields["in_w"], blocks)
+            place, base = Place(shape, lanes, index, tile), fields["in_base"]
+            fields["in_base"] = base + builder.inputs.size // 2
+            unit.compute.append(looked_up(builder, place, base, fields["in_base"], before))
         fields |= {"dst_base": gathered + count * blocks, "blocks": blocks, "tail": lanes}
         unit.compute.append(make_step(config, "pool", {**fields, **_ALL}, index, tile))
         count += 1
@@ -91,6 +129,9 @@ def _pixel(
                 values |= {"clamp_min": pool.clamp_min, "clamp_max": pool.clamp_max}
             unit.compute.append(make_step(config, "pool", values, index, tile))
             gathered, count = reduced, 1
+            if last and after is not None:
+                place, gathered = Place(box.shape, lanes, index, tile), reduced + blocks
+                unit.compute.append(looked_up(builder, place, reduced, gathered, after))
         if last:
             unit.compute.append(store_box(config, window.target, box, gathered, index, tile))
         builder.units.append(unit)

@@ -14,6 +14,7 @@ from accelsim.artifacts import (
     Binary,
     Conv2d,
     ConvTranspose2d,
+    Extremum,
     LayerNorm,
     Lookup,
     MatMul,
@@ -151,6 +152,23 @@ def prelu(p: PRelu, values: Values, _: Shape) -> np.ndarray:
     below = np.minimum(x, np.float32(0)) * p.negative_scale
     rounded = np.rint((above + below) * p.inverse_output_scale)
     return np.clip(rounded + p.zero_point, p.clamp_min, p.clamp_max).astype(np.int8)
+
+
+@compute.register
+def extremum(p: Extremum, values: Values, shape: Shape) -> np.ndarray:
+    sign = 1 if p.kind == "max" else -1
+    wide = sign * values[0].astype(np.int64)
+    if p.adaptive:
+        rows, cols = (
+            [(i * n // o, -(-(i + 1) * n // o)) for i in range(o)]
+            for n, o in zip(wide.shape[1:3], shape[1:3], strict=True)
+        )
+        parts = [[wide[:, a:b, c:d].max((1, 2)) for c, d in cols] for a, b in rows]
+        found = np.asarray(parts).transpose(2, 0, 1, 3)
+    else:
+        options = p.kernel, p.stride, p.padding, p.dilation, shape[1:3]
+        found = windows(wide, *options, -1000).max((3, 4))
+    return p.table[sign * found + 128]
 
 
 @compute.register

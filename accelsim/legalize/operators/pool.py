@@ -30,7 +30,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Windows:
+class Windows:
     """How windows move over (h, w); `padding` is top, left, bottom, right.
 
     Of the padding, `overhang` rows and columns are there only because the last windows hang over
@@ -47,7 +47,7 @@ class _Windows:
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A pool or reduction of one quantized tensor."""
-    node = _through_indices(frame.graph, node)
+    node = through_indices(frame.graph, node)
     reader = _READERS.get(node.op)
     if reader is None:
         return None
@@ -59,7 +59,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     return reader(frame, node, leaf)
 
 
-def _through_indices(graph: Graph, node: Node) -> Node:
+def through_indices(graph: Graph, node: Node) -> Node:
     """The pool behind element 0 of a (values, indices) tuple."""
     if node.op == "tuple_element" and int(node.value.index) == 0:
         pair = graph.producer(node.args[0])
@@ -70,18 +70,18 @@ def _through_indices(graph: Graph, node: Node) -> Node:
 
 
 def _max_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
-    windows = _windows(node, leaf)
+    windows = windows_of(node, leaf)
     if isinstance(windows, Rejection):
         return windows
     _, height, width, _ = nhwc(leaf.shape, leaf.layout)
     dilated = windows.dilation != (1, 1)
-    if dilated and 0 in _inside(height, windows, 0) | _inside(width, windows, 1):
+    if dilated and 0 in inside_counts(height, windows, 0) | inside_counts(width, windows, 1):
         return Rejection("a window of it covers padding only")
     return _maximum(frame, leaf, windows)
 
 
 def _average_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
-    windows = _windows(node, leaf)
+    windows = windows_of(node, leaf)
     if isinstance(windows, Rejection):
         return windows
     included = bool(node.value.attrs.count_include_pad)
@@ -98,14 +98,14 @@ def _average_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection
 def _adaptive_pool(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection:
     if leaf.layout != _LAYOUTS.get(len(leaf.shape)):
         return Rejection("its channels are not its second axis")
-    sizes, outputs = _both(leaf.shape[2:]), _both(node.shape[2:])
+    sizes, outputs = both(leaf.shape[2:]), both(node.shape[2:])
     rows, columns = (
         max(_adaptive_counts(size, out)) for size, out in zip(sizes, outputs, strict=True)
     )
     if any(size % out for size, out in zip(sizes, outputs, strict=True)):
-        windows = _Windows((rows, columns), (1, 1), adaptive=outputs)
+        windows = Windows((rows, columns), (1, 1), adaptive=outputs)
         return _average(frame, leaf, windows, included=False)
-    return _average(frame, leaf, _Windows((rows, columns), (rows, columns)), included=True)
+    return _average(frame, leaf, Windows((rows, columns), (rows, columns)), included=True)
 
 
 def _adaptive_counts(size: int, outputs: int) -> set[int]:
@@ -125,7 +125,7 @@ def _reduction(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection | 
         return Rejection(f"it reduces axes {list(axes)}, which the NPU does not")
     sizes = nhwc(leaf.shape, leaf.layout)
     kernel = (sizes[1] if "h" in letters else 1, sizes[2] if "w" in letters else 1)
-    windows = _Windows(kernel, kernel)
+    windows = Windows(kernel, kernel)
     if node.op == "relax.max":
         return _maximum(frame, leaf, windows)
     source, target = leaf.quantization, frame.quantization
@@ -134,7 +134,7 @@ def _reduction(frame: Frame, node: Node, leaf: Leaf) -> IntegerOp | Rejection | 
     return _sum(frame, leaf, windows, source.int8_zero_point, ((prod(kernel), end),))
 
 
-def _maximum(frame: Frame, leaf: Leaf, windows: _Windows) -> IntegerOp | Rejection:
+def _maximum(frame: Frame, leaf: Leaf, windows: Windows) -> IntegerOp | Rejection:
     if not leaf.quantization.same_levels(frame.quantization):
         return Rejection("its maximum is quantized to another scale than its input")
     low, high = frame.int8_limits
@@ -153,7 +153,7 @@ def _maximum(frame: Frame, leaf: Leaf, windows: _Windows) -> IntegerOp | Rejecti
     return _checked(frame, "max_pool2d", leaf, compute, windows)
 
 
-def _average(frame: Frame, leaf: Leaf, windows: _Windows, included: bool) -> IntegerOp | Rejection:
+def _average(frame: Frame, leaf: Leaf, windows: Windows, included: bool) -> IntegerOp | Rejection:
     """A mean over each window: of all of it where the padding counts, else of what is inside.
 
     TFLite divides the sum of stored integers, whose zero point does not count.
@@ -163,7 +163,7 @@ def _average(frame: Frame, leaf: Leaf, windows: _Windows, included: bool) -> Int
     counts = {prod(windows.kernel)}
     if (padded_windows or windows.adaptive) and not included:
         _, height, width, _ = nhwc(leaf.shape, leaf.layout)
-        rows, columns = (_inside(size, windows, i) for i, size in ((0, height), (1, width)))
+        rows, columns = (inside_counts(size, windows, i) for i, size in ((0, height), (1, width)))
         counts = {row * column for row in rows for column in columns if row * column}
     if frame.rounding != "tflite":
         ends = tuple(
@@ -191,7 +191,7 @@ def _end(frame: Frame, zero_point: int | None = None) -> Requantize:
 def _sum(
     frame: Frame,
     leaf: Leaf,
-    windows: _Windows,
+    windows: Windows,
     zero_point: int,
     ends: tuple[tuple[int, Requantize | str], ...],
 ) -> IntegerOp | Rejection:
@@ -215,7 +215,7 @@ def _sum(
 
 
 def _checked(
-    frame: Frame, op: str, leaf: Leaf, compute: Pool2d, windows: _Windows
+    frame: Frame, op: str, leaf: Leaf, compute: Pool2d, windows: Windows
 ) -> IntegerOp | Rejection:
     """The operator, if the graph's output lies as windows leave it."""
     n, height, width, c = nhwc(leaf.shape, leaf.layout)
@@ -230,15 +230,15 @@ def _checked(
     return operator_of(frame, op, (leaf,), compute)
 
 
-def _windows(node: Node, leaf: Leaf) -> _Windows | Rejection:
+def windows_of(node: Node, leaf: Leaf) -> Windows | Rejection:
     attrs = node.value.attrs
     if str(attrs.layout).lower() != leaf.layout:
         return Rejection(f"its layout is {attrs.layout}, and its tensor's {leaf.layout.upper()}")
-    kernel, stride = _both(attrs.pool_size), _both(attrs.strides)
-    plain = _Windows(kernel, stride, dilation=_both(attrs.dilation))
+    kernel, stride = both(attrs.pool_size), both(attrs.strides)
+    plain = Windows(kernel, stride, dilation=both(attrs.dilation))
     numbers = [int(value) for value in attrs.padding]
     half = len(numbers) // 2
-    (top, left), (bottom, right) = _both(numbers[:half], 0), _both(numbers[half:], 0)
+    (top, left), (bottom, right) = both(numbers[:half], 0), both(numbers[half:], 0)
     _, height, width, _ = nhwc(leaf.shape, leaf.layout)
     outputs = nhwc(node.shape, leaf.layout)[1:3]
     below = max(0, (outputs[0] - 1) * stride[0] + _reach(plain, 0) - height - top - bottom)
@@ -247,19 +247,19 @@ def _windows(node: Node, leaf: Leaf) -> _Windows | Rejection:
     return replace(plain, padding=padding, overhang=(below, behind))
 
 
-def _reach(windows: _Windows, axis: int) -> int:
+def _reach(windows: Windows, axis: int) -> int:
     """Rows or columns from the first to the last of a window."""
     return (windows.kernel[axis] - 1) * windows.dilation[axis] + 1
 
 
-def _both(values: Any, missing: int = 1) -> Pair:
+def both(values: Any, missing: int = 1) -> Pair:
     """One or two numbers as those of height and width."""
     numbers = [int(value) for value in values]
     first, second = (missing, *numbers) if len(numbers) == 1 else numbers
     return first, second
 
 
-def _inside(size: int, windows: _Windows, axis: int) -> set[int]:
+def inside_counts(size: int, windows: Windows, axis: int) -> set[int]:
     """How many elements of an axis a window may cover."""
     if windows.adaptive is not None:
         return _adaptive_counts(size, windows.adaptive[axis])

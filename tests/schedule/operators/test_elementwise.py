@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelsim.artifacts import Add, Binary, FixedAdd, PRelu, Region, Shape4, TfliteAdd
+from accelsim.artifacts import Add, Binary, Extremum, FixedAdd, PRelu, Region, Shape4, TfliteAdd
 from accelsim.errors import ModelError
 from accelsim.schedule import schedule
 from accelsim.spec.config import CONFIGS, Config
@@ -104,6 +104,31 @@ def test_leaky_rectifiers_equal_oracle(shape: Shape4, config: Config) -> None:
     for sign in (1, np.resize(np.float32([-1, 1, 0]), shape[3])):
         op = PRelu(11, np.float32(0.05), slopes * sign, np.float32(14), -30, -128, 120)
         check(layers.one(op, shape, shape), config, few=shape == (1, 1, 1, 1))
+
+
+@CONFIGURATIONS
+@pytest.mark.parametrize(
+    ("shape", "kernel", "outputs", "adaptive"),
+    [
+        ((2, 9, 7, 21), (9, 7), (1, 1), False),
+        ((1, 40, 41, 11), (40, 41), (1, 1), False),
+        ((1, 11, 13, 70), (3, 2), (9, 12), False),
+        ((1, 11, 13, 20), (4, 4), (4, 5), True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["min", "max"])
+def test_extrema_behind_a_table_equal_oracle(
+    kind: str,
+    shape: Shape4,
+    kernel: tuple[int, int],
+    outputs: tuple[int, int],
+    adaptive: bool,
+    config: Config,
+) -> None:
+    table = np.random.default_rng(5).permutation(np.arange(-128, 128)).astype(np.int8)
+    op = Extremum(kind, kernel, (1, 1), (0, 0, 0, 0), table, adaptive=adaptive)
+    after = (shape[0], *outputs, shape[3])
+    check(layers.one(op, after, shape), config, few=outputs == (1, 1) or adaptive)
 
 
 def test_shapes_that_do_not_broadcast_are_refused_by_name() -> None:

@@ -1,0 +1,158 @@
+"""Extrema of windows with a table behind them: a maximum pool between two lookups.
+
+The smallest element is -1 - max(-1 - x), and -1 - x is one of a table's functions. A table in front
+makes room for its results in the input slot, one behind in the output slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelsim.artifacts import Extremum, Layer, Pool2d, TensorExtent
+from accelsim.schedule.build import Builder, Unit
+from accelsim.schedule.counting import Region, regions
+from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile, step
+from accelsim.schedule.long_maximum import Tables, Window, schedule_long_maximum
+from accelsim.schedule.operators import Operator
+from accelsim.schedule.pointwise import Place, looked_up
+from accelsim.schedule.step import make_step
+from accelsim.schedule.view import Box, dense, load_box, spans, store_box, tail, tensor_view
+from accelsim.schedule.window import tile_sizes
+
+_INVERSE = (-1 - np.arange(-128, 128)).astype("<i4").tobytes()
+
+
+def schedule_extremum(
+    builder: Builder, index: int, layer: Layer, tensors: dict[str, TensorExtent]
+) -> dict[str, int]:
+    """Append the units of one layer; returns its facts."""
+    own = layer.compute
+    assert isinstance(own, Extremum)
+    lanes = builder.config.lanes
+    source = tensor_view(tensors[layer.inputs[0]], lanes)
+    target = tensor_view(tensors[layer.output], lanes)
+    pool = Pool2d(
+        "max",
+        own.kernel,
+        own.stride,
+        own.padding,
+        0,
+        None,
+        dilation=own.dilation,
+        adaptive=own.adaptive,
+    )
+    job = _Job(builder, index, _tables(own))
+    tile = 0
+    found = regions(layer.name, pool, source, target)
+    for region in found:
+        tiling = _choose(job, region)
+        if tiling is None:
+            window = Window(region.pool, region.rows, region.cols, region.source, region.target)
+            tile = schedule_long_maximum(builder, index, window, tile, job.tables)
+        else:
+            tile = _windows(job, tile, region, tiling)
+    return {"tiles": tile, "regions": len(found), "padded": int(any(own.padding))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    builder: Builder
+    index: int
+    tables: Tables
+
+
+def _tables(own: Extremum) -> Tables:
+    """What is looked up before the maximum and after it."""
+    if own.kind == "min":
+        return Tables(_INVERSE, own.table[::-1].astype("<i4").tobytes())
+    identity = np.array_equal(own.table, np.arange(-128, 128))
+    return Tables(None, None if identity else own.table.astype("<i4").tobytes())
+
+
+def _choose(job: _Job, region: Region) -> tuple[int, int, int] | None:
+    """Rows, columns and blocks of a tile: as many blocks, then columns, then rows as fit."""
+    pool, rows, cols = region.pool, region.rows, region.cols
+    if max(pool.kernel) > MAX_KERNEL:
+        return None
+    inputs, outputs = job.tables.room(job.builder)
+    for blocks in tile_sizes(region.target.blocks):
+        if blocks > MAX_COUNT:
+            continue
+        for w in tile_sizes(cols.out):
+            in_w = cols.longest(w, pool.kernel[1])
+            for h in tile_sizes(rows.out):
+                in_h = rows.longest(h, pool.kernel[0])
+                if (
+                    in_h * in_w * blocks <= inputs
+                    and h * w * blocks <= outputs
+                    and max(in_h, in_w) <= MAX_COUNT
+                    and h <= largest_tile(rows)
+                    and w <= largest_tile(cols)
+                ):
+                    return h, w, blocks
+    return None
+
+
+def _windows(job: _Job, tile: int, region: Region, tiling: tuple[int, int, int]) -> int:
+    """Units of all tiles of a region; the number after the last tile."""
+    for image in range(region.source.shape[0]):
+        for r in spans(region.rows.out, tiling[0]):
+            for c in spans(region.cols.out, tiling[1]):
+                for b in spans(region.target.blocks, tiling[2]):
+                    _tile(job, tile, region, Box(image, r, c, b))
+                    tile += 1
+    return tile
+
+
+def _tile(job: _Job, tile: int, region: Region, box: Box) -> None:
+    builder, index, tables = job.builder, job.index, job.tables
+    config, pool, rows, cols = builder.config, region.pool, region.rows, region.cols
+    kernel = ((0, pool.kernel[0]), (0, pool.kernel[1]))
+    piece = Box(
+        box.image, rows.needs(box.rows, kernel[0]), cols.needs(box.cols, kernel[1]), box.blocks
+    )
+    unit = Unit(index)
+    lanes = tail(region.target.channels, box.blocks, config.lanes)
+    before, after = tables.load(builder, unit, tile)
+    base, _ = builder.inputs.take(None)
+    unit.inputs.append(load_box(config, region.source, piece, base, index, tile))
+    if before is not None:
+        place = Place(piece.shape, lanes, index, tile)
+        found = base + builder.inputs.size // 2
+        unit.compute.append(looked_up(builder, place, base, found, before))
+        base = found
+    result, _ = builder.outputs.take(None)
+    height, width, blocks = box.shape
+    values = {
+        "in_base": base,
+        "in_h": piece.shape[0],
+        "in_w": piece.shape[1],
+        **dense("in", piece.shape),
+        "origin_h": rows.origin(box.rows, kernel[0], piece.rows[0]),
+        "origin_w": cols.origin(box.cols, kernel[1], piece.cols[0]),
+        "stride_h": step(pool.stride[0]),
+        "stride_w": step(pool.stride[1]),
+        "kernel_h": pool.kernel[0],
+        "kernel_w": pool.kernel[1],
+        "out_h": height,
+        "out_w": width,
+        "blocks": blocks,
+        "tail": lanes,
+        "dst_base": result,
+        **dense("dst", box.shape),
+        "clamp_min": -128,
+        "clamp_max": 127,
+    }
+    unit.compute.append(make_step(config, "pool", values, index, tile))
+    if after is not None:
+        place = Place(box.shape, lanes, index, tile)
+        found = result + builder.outputs.size // 2
+        unit.compute.append(looked_up(builder, place, result, found, after))
+        result = found
+    unit.compute.append(store_box(config, region.target, box, result, index, tile))
+    builder.units.append(unit)
+
+
+OPERATORS = (Operator(Extremum, schedule_extremum),)

@@ -241,5 +241,6 @@ def test_mutated_models_end_in_one_sentence_within_bounded_memory() -> None:
 def test_name_that_is_no_text_is_refused() -> None:
     data = qdq_convolution().SerializeToString()
     assert data.count(b"stem/conv") == 1
-    with pytest.raises(ModelError, match="a name that is no text"):
-        parse_onnx(data.replace(b"stem/conv", b"stem\x83conv"), "net.onnx")
+    for name in (b"stem\x83conv", b"stem\nconv"):
+        with pytest.raises(ModelError, match="a name that is no text"):
+            parse_onnx(data.replace(b"stem/conv", name), "net.onnx")

@@ -7,6 +7,7 @@ allocated but for folded constants, which are bounded. It must not know quantiza
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -31,6 +32,7 @@ from accelsim.importer.onnx.tensors import LIMIT_BYTES, dtype_of, tensor_of
 OLDEST = 7
 LIMIT_NODES = 100_000
 _PASSES = 8  # folding a shape may make further ones known
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _TRUNCATED = "is no ONNX model, or is truncated or damaged"
 
 
@@ -101,7 +103,7 @@ def _proto(data: bytes, name: str) -> Any:
         raise ModelError(f"model file {name} {_TRUNCATED}") from None
     if not proto.ir_version or not proto.opset_import or not proto.graph.node:
         raise ModelError(f"model file {name} {_TRUNCATED}")
-    if not all(isinstance(text, str) for text in _texts(proto)):
+    if not all(isinstance(text, str) and not _CONTROL.search(text) for text in _texts(proto)):
         raise ModelError(f"model file {name} has a name that is no text, so it is damaged")
     if proto.functions:
         raise ModelError(

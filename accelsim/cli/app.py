@@ -15,6 +15,7 @@ from accelsim import __version__
 from accelsim.cli import (
     commands_advise,
     commands_compile,
+    commands_diagnose,
     commands_ops,
     commands_program,
     commands_quantize,
@@ -77,6 +78,7 @@ for module in (
     commands_compile,
     commands_quantize,
     commands_advise,
+    commands_diagnose,
     commands_program,
     commands_ops,
     commands_tools,

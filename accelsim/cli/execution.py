@@ -25,7 +25,7 @@ def run(options: VerifyOptions, io: Streams, json: str | None) -> int:
     from accelsim.verify import fail, folder, new_record
     from accelsim.verify import verify as run_verification
 
-    folder.write_run(options.out, options.config, _request(options))
+    folder.write_run(options.out, options.config, request_of(options))
     if options.waive is not None and options.waive.is_file():
         folder.keep_waivers(options.out, options.waive)
     log = _log(options.out / "log.txt")
@@ -124,7 +124,7 @@ def _write_page(path: Path, report: dict[str, Any], io: Streams, log: logging.Lo
         io.say(f"note: report.html could not be written; see {path.with_name('log.txt')}")
 
 
-def _request(options: VerifyOptions) -> dict[str, Any]:
+def request_of(options: VerifyOptions) -> dict[str, Any]:
     """The options as JSON; paths become absolute, so that a replay works from elsewhere."""
     request: dict[str, Any] = {"cwd": str(Path.cwd())}
     for name, value in asdict(options).items():

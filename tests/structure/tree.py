@@ -46,9 +46,10 @@ RANKS = {
     "mutate": 14,
     "peers": 14,
     "verify": 15,
-    "pytest_plugin": 16,
-    "cli": 16,
-    "__main__": 17,
+    "diagnose": 16,
+    "pytest_plugin": 17,
+    "cli": 17,
+    "__main__": 18,
 }
 FRAMEWORKS = {
     *("tvm", "tvm_ffi", "torch", "torchao", "onnx", "onnxruntime"),
@@ -57,6 +58,7 @@ FRAMEWORKS = {
 MAY_IMPORT_FRAMEWORKS = {
     *("zoo", "importer", "quantize", "calibrate", "legalize", "partition"),
     *("reference", "codegen", "ops", "peers", "extend", "verify", "cli", "vectors", "advise"),
+    "diagnose",
 }
 REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}

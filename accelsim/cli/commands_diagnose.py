@@ -1,0 +1,120 @@
+"""`accelsim diagnose`: a network that is right in float and wrong on the NPU; where?"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accelsim.cli.console import Streams, nobody_reads, streams_of
+from accelsim.cli.execution import model_code, request_of
+from accelsim.cli.output import check_json_target, write_json_output
+from accelsim.cli.parameters import (
+    BackendOption,
+    ConfigOption,
+    JsonOption,
+    Model,
+    SeedOption,
+    TimeLimitOption,
+)
+from accelsim.cli.stops import stoppable
+from accelsim.spec.config import load_config
+
+if TYPE_CHECKING:
+    from accelsim.diagnose import DiagnoseRecord
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("diagnose")(diagnose)
+
+
+def diagnose(
+    context: typer.Context,
+    model: Model,
+    config: ConfigOption = "edge8",
+    backend: BackendOption = None,
+    input: Annotated[
+        Path | None, typer.Option("--input", help=".npz keyed by input name, or .npy.")
+    ] = None,
+    label: Annotated[int | None, typer.Option(help="The class that is right.")] = None,
+    sample: Annotated[int, typer.Option(help="Which batch of the file, from 0.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Run folder (default build/runs/TIME-MODEL).")
+    ] = None,
+    json: JsonOption = None,
+    seed: SeedOption = 0,
+    time_limit: TimeLimitOption = None,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Processes that build RTL.")] = 2,
+    sim_bug: Annotated[str | None, typer.Option(hidden=True)] = None,
+    rtl_bug: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> int:
+    """Find where a network goes wrong between float and RTL: each rung, each layer's noise."""
+    from accelsim.diagnose import DiagnoseOptions, DiagnoseRecord
+    from accelsim.verify import VerifyOptions
+    from accelsim.verify import folder as run_folder
+
+    check_json_target(json)
+    given = VerifyOptions(
+        model=model,
+        config=load_config(config),
+        out=out or run_folder.RUNS,
+        backends=tuple(backend or ("sim", "rtl")),
+        seed=seed,
+        input=input,
+        stalls=False,
+        self_test=False,
+        test_images=1,
+        rtl_images=1,
+        time_limit_seconds=time_limit,
+        sim_bug=sim_bug,
+        rtl_bug=rtl_bug,
+        jobs=jobs,
+        argv=tuple(sys.argv[1:]),
+    )
+    options = DiagnoseOptions(given, label, sample)
+    claimed = out or run_folder.claim_folder(model, datetime.now())
+    options = replace(options, verify=replace(given, out=claimed))
+    record = DiagnoseRecord(options)
+    io = streams_of(context)
+    with run_folder.held(claimed):
+        run_folder.write_run(claimed, given.config, request_of(options.verify))
+        _run(record, io, time_limit)
+    return _finish(record, io, json)
+
+
+def _run(record: DiagnoseRecord, io: Streams, time_limit: float | None) -> None:
+    from accelsim.diagnose import run
+
+    with stoppable(time_limit) as stop:
+        try:
+            with io.working(), model_code(record.options.verify.model):
+                run(record.options, io.progress, record)
+        except (Exception, KeyboardInterrupt) as error:
+            stop.settle()
+            if io.debug:
+                io.err.print_exception()
+            record.fail(stop.or_else(error))
+
+
+def _finish(record: DiagnoseRecord, io: Streams, json: str | None) -> int:
+    """Print what was found; returns the exit code."""
+    from accelsim.diagnose import document, text
+
+    try:
+        if json is not None:
+            write_json_output(json, document(record))
+        if json != "-":
+            for line in text(record):
+                io.out.print(line, markup=False, soft_wrap=True, highlight=False)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        nobody_reads(sys.stdout)
+    if record.error:
+        prefix = "internal error: " if record.exit_code == 3 else ""
+        io.say(f"accelsim: {prefix}{record.error}")
+    return record.exit_code

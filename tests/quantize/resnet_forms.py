@@ -14,6 +14,7 @@ import torch.ao.quantization as tq
 from torch import nn
 from torch.ao.nn.quantized import FloatFunctional
 from torch.ao.quantization import quantize_fx
+from torch.nn import functional
 
 from accelsim.artifacts import SourceModel
 
@@ -205,3 +206,41 @@ def eager() -> SourceModel:
 def pt2e() -> SourceModel:
     """Converted by convert_pt2e, for `accelsim verify`."""
     return source(pt2e_converted())
+
+
+class Kernels(nn.Module):
+    """Most of the other kernels that PyTorch has for quantized tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.swish, self.leaky, self.elu = nn.Hardswish(), nn.LeakyReLU(0.1), nn.ELU()
+        self.sigmoid, self.prelu, self.up = nn.Sigmoid(), nn.PReLU(), nn.ConvTranspose2d(8, 4, 2, 2)
+        self.twice, self.line = nn.Upsample(scale_factor=2), nn.Conv1d(4, 4, 3)
+        self.norm, self.fc = nn.LayerNorm(16), nn.Linear(16, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.elu(self.leaky(self.swish(self.conv(x))))
+        hidden = self.bn(functional.max_pool2d(hidden, 2))
+        hidden = self.prelu(self.up(hidden * self.sigmoid(hidden)))
+        hidden = self.twice(functional.avg_pool2d(hidden, 2)).mean([2])
+        hidden = self.line(torch.cat([hidden, hidden], 2))[:, :, :4]
+        return self.fc(self.norm(hidden.reshape(1, 16)))
+
+
+def kernels_prepared() -> nn.Module:
+    """`Kernels`, calibrated."""
+    torch.manual_seed(6)
+    module = Kernels().eval()
+    with engine("qnnpack"), torch.no_grad():
+        mapping = tq.get_default_qconfig_mapping("qnnpack")
+        prepared = quantize_fx.prepare_fx(module, mapping, (images(1),))
+        for image in images(16, 1):
+            prepared(image[None])
+    return prepared
+
+
+def kernels() -> SourceModel:
+    """`Kernels`, converted, for `accelsim verify`."""
+    with engine("qnnpack"):
+        return source(quantize_fx.convert_fx(kernels_prepared()))

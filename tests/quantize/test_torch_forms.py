@@ -174,3 +174,21 @@ class Functions(nn.Module):
             tq.prepare(module, inplace=True)
             module(forms.images(8))
             return tq.convert(module)
+
+
+KERNELS = {
+    *("conv", "swish", "leaky", "elu", "max_pool2d", "bn", "sigmoid", "mul", "up", "prelu"),
+    *("avg_pool2d", "twice", "mean", "cat", "line", "reshape", "norm", "fc"),
+}
+
+
+def test_every_kernel_of_a_converted_module_is_a_layer() -> None:
+    model = quantize(forms.kernels())
+    assert set(model.layer_names) == KERNELS
+    assert set(torch_layers(model)) >= KERNELS
+
+
+def test_a_prepared_module_without_reference_is_taken_by_its_int8_form() -> None:
+    model = quantize(forms.source(forms.kernels_prepared()))
+    assert set(model.layer_names) == KERNELS
+    assert set(torch_layers(model)) >= KERNELS

@@ -57,6 +57,12 @@ def test_forms_of_one_network_give_reports_of_one_shape(tmp_path: Path) -> None:
     assert len({frozenset(report) for report in reports.values()}) == 1
 
 
+def test_every_kernel_of_a_converted_module_runs_on_the_npu(tmp_path: Path) -> None:
+    report = verified(tmp_path, "kernels", "sim")
+    assert {layer["placement"] for layer in report["layers"]} == {"npu"}
+    assert any("PyTorch's x86 engine differs from qnnpack" in note for note in report["notes"])
+
+
 @pytest.mark.rtl
 def test_an_eager_network_runs_on_the_rtl_as_its_own_kernels_say(tmp_path: Path) -> None:
     check(verified(tmp_path, "eager", "sim", "rtl"), {"sim", "rtl"})

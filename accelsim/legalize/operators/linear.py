@@ -58,8 +58,7 @@ def _flat(frame: Frame, core: Node, weight: Weight, bias: Bias | None) -> Intege
         return Rejection(f"its input of shape {leaf.shape} does not match {inputs} weights")
     if max(height, width) > LARGEST_MAP:
         return Rejection(
-            f"it flattens a {height}×{width} map; up to "
-            f"{LARGEST_MAP}×{LARGEST_MAP} runs on the NPU"
+            f"it flattens a {height}×{width} map; up to {LARGEST_MAP}×{LARGEST_MAP} runs on the NPU"
         )
     if leaf.layout == "nhwc":
         kernels = weight.values.reshape(outputs, height, width, channels)

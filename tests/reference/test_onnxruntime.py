@@ -12,7 +12,7 @@ from accelsim.artifacts import I8, SourceModel
 from accelsim.importer.onnx import parse_onnx
 from accelsim.quantize.onnx import quantize_onnx
 from accelsim.reference import Reference, build
-from accelsim.reference.onnxruntime import OrtGolden, build_onnxruntime
+from accelsim.reference.onnxruntime import Form, OrtGolden, build_onnxruntime, saturation
 from tests.quantize.onnx_branches import BRANCHES, IMAGE, ROWS, whole
 
 EXACT = (
@@ -83,3 +83,18 @@ def test_integer_form_of_the_file_has_the_layers_own_integers(run: Run) -> None:
     for branch in EXACT:
         output = run.layer(branch).output
         np.testing.assert_array_equal(tensors[output], run.values[output], err_msg=branch)
+
+
+def test_processor_whose_products_saturate_is_not_believed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saturation, "saturates", lambda: True)
+    monkeypatch.setattr(saturation, "SAFE", 30)
+    golden = OrtGolden(
+        run.golden.quantized, run.golden.network, run.golden.model, run.golden.stored
+    )
+    form = golden.form("Conv")
+    assert isinstance(form, Form) and form.operator == ""  # its islands in float32 instead
+    assert not golden.covers("QLinearConv")
+    assert "saturate" in golden.missing()["QLinearConv"]
+    assert golden.covers("QLinearAdd")

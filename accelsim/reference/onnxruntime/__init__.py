@@ -28,12 +28,16 @@ from accelsim.reference.network import Network, ReferenceLayer
 from accelsim.reference.onnxruntime.cut import ordered, slice_of
 from accelsim.reference.onnxruntime.kernels import CHOICES, EXACT, Kernel, kernel_of
 from accelsim.reference.onnxruntime.known import CAUSES, FLOATS, OWN, compared, known
+from accelsim.reference.onnxruntime.saturation import PLACES, may_saturate
 from accelsim.reference.onnxruntime.session import Session
 from accelsim.reference.operators import distance_of
 
 __all__ = ["OrtGolden", "build_onnxruntime"]
 
 OLDEST_WHOLE = 13
+_SATURATES = (
+    "ONNX Runtime's 8-bit products saturate on this processor, and the layer has weights beyond ±64"
+)
 _INPUTS = "it reads an input of the model that is not quantized"
 
 
@@ -282,6 +286,9 @@ class OrtGolden:
             plain = all(node.operator[-6:] != "Linear" for node in nodes)
             operator = integer[0].operator if integer else nodes[0].operator if plain else ""
             kernel = Kernel(nodes, {}, self.model.opsets, operator)
+        if may_saturate(kernel.nodes, {**self.model.constants, **kernel.constants}):
+            whole = any(node.operator in PLACES for node in nodes)
+            return _SATURATES if whole else self._form(layer, floats=True)
         values = [
             OnnxValue(self.stored[one], self.network.tensors[one].stored, tensor.shape)
             for one in dict.fromkeys(layer.inputs)

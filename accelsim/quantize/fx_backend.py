@@ -117,6 +117,43 @@ def share_observers(prepared: fx.GraphModule) -> None:
         prepared.recompile()
 
 
+def observe_floats_only(prepared: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> None:
+    """Take observers away from integers and truth values, such as an attention mask's.
+
+    PyTorch observes every tensor that an operator which it can quantize gives, whatever its dtype.
+    """
+    observed = [node for node in prepared.graph.nodes if _is_observer(prepared, node)]
+    if not observed:
+        return
+    values = _Dtypes(prepared, set(observed))
+    values.run(*examples)
+    others = [node for node in observed if node.args[0] in values.others]
+    for node in others:
+        node.replace_all_uses_with(node.args[0])
+        prepared.graph.erase_node(node)
+    if others:
+        prepared.recompile()
+
+
+class _Dtypes(fx.Interpreter):
+    """Runs a graph past its observers, and finds tensors that are not float."""
+
+    def __init__(self, module: fx.GraphModule, observers: set[fx.Node]) -> None:
+        super().__init__(module)
+        self.observers = observers
+        self.others: set[fx.Node] = set()
+
+    def run_node(self, n: fx.Node) -> Any:
+        """The value of a node; an observer's is what it observes."""
+        if n in self.observers:
+            arguments: Any = self.map_nodes_to_values(n.args, n)
+            return arguments[0]
+        value = super().run_node(n)
+        if isinstance(value, torch.Tensor) and not value.is_floating_point():
+            self.others.add(n)
+        return value
+
+
 def _is_observer(module: fx.GraphModule, node: fx.Node) -> bool:
     from torch.ao.quantization.observer import ObserverBase
 

@@ -23,7 +23,12 @@ from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize import names as naming
 from accelsim.quantize.float_graph import count_axes_from_first, float_graph
-from accelsim.quantize.fx_backend import backend_config, leave_tuples, share_observers
+from accelsim.quantize.fx_backend import (
+    backend_config,
+    leave_tuples,
+    observe_floats_only,
+    share_observers,
+)
 from accelsim.quantize.kept_float import keep_float
 from accelsim.quantize.observers import activation_observer
 from accelsim.quantize.recipe import Recipe
@@ -91,8 +96,8 @@ def quantize_fx(source: SourceModel, recipe: Recipe) -> FxQuantized:
     """
     if source.drawn_examples and not source.calibration:
         raise InputError(
-            f"model {source.name} is float and brings no data to calibrate with; `accelsim quantize "
-            f"{source.name} --data FILE.npz --out DIR` quantizes it"
+            f"model {source.name} is float and brings no data to calibrate with; use `accelsim "
+            f"quantize {source.name} --data FILE.npz --out DIR`, and verify what it writes"
         )
     prepared = prepare(source, recipe)
     batches: tuple[tuple[np.ndarray, ...], ...] = (source.example_inputs,)
@@ -139,6 +144,7 @@ def prepare(source: SourceModel, recipe: Recipe) -> Prepared:
             prepared: fx.GraphModule = prepare_fx(
                 module, mapping, examples, backend_config=backend_config()
             )
+            observe_floats_only(prepared, examples)
             share_observers(prepared)
         except Exception as error:  # torch raises many kinds here
             raise ModelError(f"model {source.name} cannot be quantized: {reason(error)}") from error

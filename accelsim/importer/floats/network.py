@@ -52,6 +52,12 @@ class Network:
         node.meta["user_name"] = name
         return node
 
+    def method(self, name: str, method: str, x: fx.Node, *args: Any) -> fx.Node:
+        """Call a method of a tensor."""
+        node = self._graph.call_method(method, (x, *args))
+        node.meta["user_name"] = name
+        return node
+
     def padded(self, name: str, x: fx.Node, pads: Pads, value: float = 0.0) -> fx.Node:
         """The two last axes padded, where any of the four numbers is not 0."""
         if not any(pads):

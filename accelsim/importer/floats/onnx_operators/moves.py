@@ -179,7 +179,7 @@ def cast(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     wanted = DTYPES.get(int(node.attributes["to"]))
     if wanted is None:
         raise graph.wrong(node, f"casts to type {node.attributes['to']}")
-    return graph.net.call(node.name, torch.Tensor.to, graph.node(node.input(0)), wanted)
+    return graph.net.method(node.name, "to", graph.node(node.input(0)), wanted)
 
 
 def expand(graph: OnnxGraph, node: OnnxNode) -> fx.Node:

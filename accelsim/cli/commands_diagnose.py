@@ -88,12 +88,12 @@ def diagnose(
 
 
 def _run(record: DiagnoseRecord, io: Streams, time_limit: float | None) -> None:
-    from accelsim.diagnose import run
+    from accelsim.diagnose import diagnose as walk
 
     with stoppable(time_limit) as stop:
         try:
             with io.working(), model_code(record.options.verify.model):
-                run(record.options, io.progress, record)
+                walk(record.options, io.progress, record)
         except (Exception, KeyboardInterrupt) as error:
             stop.settle()
             if io.debug:

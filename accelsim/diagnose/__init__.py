@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from accelsim.diagnose.document import document, text
 from accelsim.diagnose.record import DiagnoseOptions, DiagnoseRecord
-from accelsim.diagnose.run import run
+from accelsim.diagnose.run import diagnose
 
-__all__ = ["DiagnoseOptions", "DiagnoseRecord", "document", "run", "text"]
+__all__ = ["DiagnoseOptions", "DiagnoseRecord", "diagnose", "document", "text"]

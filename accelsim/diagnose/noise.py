@@ -11,11 +11,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from accelsim.artifacts import I8
-from accelsim.calibrate.noise import LOUDEST_DB, Noise
+from accelsim.calibrate.noise import Noise
 from accelsim.diagnose.record import LayerRow
 from accelsim.reference import Network, QuantizedTensor
 from accelsim.reference.boundary import dequantize
 
+LEVELS_DB = 50.0  # of a signal that fills 256 levels: what an int8 layer may lose on its own
 HEARD_DB = 3.0  # noise that a layer adds beyond this is named
 
 
@@ -40,8 +41,8 @@ def layer_rows(
             continue
         tensor = network.tensors[name]
         decibels[name] = _decibels(exact[name], levels[name], tensor)
-        before = min((decibels.get(one, LOUDEST_DB) for one in layer.inputs), default=LOUDEST_DB)
-        lost = before - decibels[name]
+        before = min((decibels.get(one, LEVELS_DB) for one in layer.inputs), default=LEVELS_DB)
+        lost = min(before, LEVELS_DB) - min(decibels[name], LEVELS_DB)
         share = clipped_share(exact[name], tensor)
         rows.append(LayerRow(layer.name, layer.op, decibels[name], lost, share))
     return rows

@@ -34,7 +34,7 @@ _BACKENDS = {"sim": "the simulator", "rtl": "the RTL"}
 Tensors = Mapping[str, np.ndarray]
 
 
-def run(options: DiagnoseOptions, progress: Progress, record: DiagnoseRecord) -> None:
+def diagnose(options: DiagnoseOptions, progress: Progress, record: DiagnoseRecord) -> None:
     """Run everything; `record` holds what was found even if this raises.
 
     Raises AccelsimError for what a user can mend.

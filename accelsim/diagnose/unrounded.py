@@ -64,14 +64,14 @@ def _compile(module: Any, network: Network) -> tuple[list[str], Any]:
         if name == "relax.dequantize" and first in floats:
             known[binding.var] = floats[first]
             continue
-        new = relax.Var(binding.var.name_hint, binding.var.ty)
+        new = relax.Var(binding.var.name, binding.var.ty)
         bindings.append(relax.VarBinding(new, _renamed(value, known)))
         known[binding.var] = new
         tensor = tensors.get(binding.var)
         if tensor is not None and binding.var in floats and tensor not in network.boundary:
             limited = _limited(floats[binding.var], network.tensors[tensor])
             if limited is not floats[binding.var]:
-                made = relax.Var(f"{binding.var.name_hint}_float", floats[binding.var].ty)
+                made = relax.Var(f"{binding.var.name}_float", floats[binding.var].ty)
                 bindings.append(relax.VarBinding(made, builder.normalize(limited)))
                 floats[binding.var] = made
             found[tensor] = floats[binding.var]

@@ -12,7 +12,8 @@ These forms are understood:
 * `PATH.py:FUNCTION`. The file is executed and the function called without arguments. It returns one
   of
     - `(module, inputs)`: a `torch.nn.Module`, and one tensor or array, or a tuple of them, for its
-      forward. They fix the shapes, and calibrate the model.
+      forward. They fix the shapes, and calibrate a float module. A module that PyTorch or torchao
+      prepared or converted (FX, eager mode, PT2E) is taken as it was quantized.
     - an `accelsim.artifacts.SourceModel`, which may add calibration batches, a test split and
       labels.
     - a `torch.export.ExportedProgram`, treated as a `.pt2`.

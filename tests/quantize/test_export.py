@@ -146,11 +146,11 @@ def test_two_exports_are_equal_bytes(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     model = quantize(residual())
     for write in (export_onnx, export_pt2):
-        with pytest.raises(InputError, match="cannot write .*No such file"):
+        with pytest.raises(InputError, match=r"cannot write .*No such file"):
             write(model, tmp_path / "absent" / "m.file")
 
 
 def test_a_network_of_another_framework_has_no_program(tmp_path: Path) -> None:
     path = export_onnx(quantize(residual()), tmp_path / "m.onnx")
-    with pytest.raises(ModelError, match="came from onnx and has no program of torch.export"):
+    with pytest.raises(ModelError, match=r"came from onnx and has no program of torch\.export"):
         export_pt2(quantize(load_model(str(path))), tmp_path / "m.pt2")

@@ -35,6 +35,12 @@ Dequantize::
 Each consumer has a dequantize of its own, so no dequantize has two uses. Its result goes into
 exactly one float operator, or is returned.
 
+Inputs and outputs have the model's own dtypes. An int8 or uint8 input goes into dequantizes of one
+scale and zero point, and is a quantized tensor of the input's name. An int32 or int64 input (token
+numbers, a mask) goes into float code, such as a `R.take` from a table, which the host runs. Float
+code may read inputs and quantized tensors together. An output may be a quantized tensor itself.
+A network that came from TensorFlow Lite has its layout: `data_layout="NHWC"`, kernels still OIHW.
+
 Weights are constants of dtype int8 (OIHW, or (out, in) of a linear layer) behind a dequantize of
 the same form; per-channel weights have scale and zero point of shape (out_channels,) and axis=0.
 All values are what PyTorch's own quantize gives.

@@ -3,11 +3,11 @@
 What comes in: a `SourceModel`. What goes out: a `QuantizedModel`. It must not know the hardware,
 the legalized form or how layers are partitioned.
 
-A module of PyTorch may be float, or quantized in any of PyTorch's ways: prepared or converted, by FX,
-in eager mode or by PT2E (`docs/pytorch.md`). `int8_modules` traces converted ones and packs them for
-qnnpack, `int8_reference` writes the QDQ form of their values, `prepared` and `pt2e` convert what is
-not converted yet, `split_layers` gives moves and pools layers of their own. All of them end in one
-`QuantizedModel`; `excluded` says which layers were left out of quantization.
+A module of PyTorch may be float, or quantized in any of PyTorch's ways: prepared or converted, by
+FX, in eager mode or by PT2E (`docs/pytorch.md`). `int8_modules` traces converted ones and packs
+them for qnnpack, `int8_reference` writes the QDQ form of their values, `prepared` and `pt2e`
+convert what is not converted yet, `split_layers` gives moves and pools layers of their own. All of
+them end in one `QuantizedModel`; `excluded` says which layers were left out of quantization.
 
 The QDQ module
 ==============

@@ -76,7 +76,12 @@ def main() -> int:
                 if converted < options.convert:
                     converted += 1
                     source = SourceModel(
-                        path.name, model, (), model.input_names, (), None, None, True, "tflite"
+                        path.name,
+                        model,
+                        (),
+                        model.input_names,
+                        already_quantized=True,
+                        framework="tflite",
                     )
                     counts["not converted"] += 1
                     quantize_tflite(source)

@@ -27,8 +27,9 @@ def tflite(values: np.ndarray, real: float) -> np.ndarray:
         ]
     )
     right = max(-int(shift), 0)
-    steps = np.abs(high) / 2.0**right
-    return np.where(high < 0, -np.floor(steps + 0.5), np.floor(steps + 0.5)).astype(int)
+    steps = np.floor(np.abs(high) / 2.0**right + 0.5)
+    result: np.ndarray = np.where(high < 0, -steps, steps).astype(int)
+    return result
 
 
 @pytest.mark.parametrize("zero", [-128, -20, 0, 60])

@@ -31,7 +31,7 @@ LAYERS = ("conv;relu", "block/depthwise", "block/add", "pool", "logits", "share"
 def verified(folder: Path, data: bytes, **options: Any) -> RunRecord:
     path = folder / "net.tflite"
     path.write_bytes(data)
-    chosen = {"backends": ("sim",), "self_test": False, "stalls": False} | options
+    chosen: dict[str, Any] = {"backends": ("sim",), "self_test": False, "stalls": False} | options
     run = VerifyOptions(model=str(path), config=CONFIGS["edge8"], out=folder, **chosen)
     record = new_record(run)
     verify(run, lambda _: None, record)

@@ -22,7 +22,7 @@ def network(host: bool = False, floats: bool = False) -> bytes:
     steps: list[Step] = []
 
     def tensor(shape: tuple[int, ...], name: str = "", **rest: Any) -> int:
-        kind = {"scales": S, "zero": -7} | rest
+        kind: dict[str, Any] = {"scales": S, "zero": -7} | rest
         tensors.append(TfliteTensor(shape, name=name, **kind))
         return len(tensors) - 1
 

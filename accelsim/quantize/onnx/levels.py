@@ -6,11 +6,12 @@ what is quantized with them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from accelsim.quantize.onnx.emitter import Emitter, Levels, Stored, Weight
+from accelsim.quantize.onnx.emitter import Array, Emitter, Levels, Stored, Weight
 
 _LEAST, _LARGEST = 2.0**-100, 2.0**100
 
@@ -59,7 +60,7 @@ def integers(g: Emitter, name: str, scale: str, zero: str = "", *, axis: int = 0
             raise g.fail(f"reads {value.dtype} numbers; quantized tensors must be int8 or uint8")
         levels = levels_of(g, scale, zero, value.dtype.name, axis=axis)
         _refuse_axis(g, levels, value.shape)
-        return Weight(value, levels)
+        return _signed(value, levels)
     if not isinstance(value, Stored):
         raise g.fail(f"reads '{name}' as integers, and its levels are known only at run time")
     dtype = str(value.var.ty.dtype)
@@ -76,6 +77,14 @@ def integers(g: Emitter, name: str, scale: str, zero: str = "", *, axis: int = 0
             f"{int(value.levels.zero)}"
         )
     return value
+
+
+def _signed(values: Array, levels: Levels) -> Weight:
+    """uint8 constants as int8: an exact change of zero point."""
+    if values.dtype != np.uint8:
+        return Weight(values, levels)
+    signed = (values.astype(np.int16) - 128).astype(np.int8)
+    return Weight(signed, replace(levels, zero=levels.zero - np.int32(128), dtype="int8"))
 
 
 def _refuse_axis(g: Emitter, levels: Levels, shape: tuple[int, ...]) -> None:

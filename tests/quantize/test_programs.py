@@ -144,7 +144,7 @@ def test_computed_scale_is_refused() -> None:
 
 
 def test_sixteen_bit_activations_are_refused() -> None:
-    with pytest.raises(ModelError, match="layer .x. of test is quantized to int16; the NPU takes 8 bits"):
+    with pytest.raises(ModelError, match="quantized to int16; the NPU takes 8 bits"):
         quantize(_program(NarrowLimits(torch.int16)))
 
 

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-INSTALLED_EXTRAS = ("compile", "cosim", "report", "peers", "dev")
+INSTALLED_EXTRAS = ("compile", "cosim", "report", "peers", "pt2e", "dev")
 
 
 def pins(text: str) -> dict[str, Version]:

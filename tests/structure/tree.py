@@ -224,7 +224,8 @@ def dead_paths(tree: Tree, document: Path) -> Iterator[str]:
         near = (tree.root / name, tree.root / document.parent / name)
         first = name.split("/")[0]
         word = "/" in name and "." in first[1:]  # no folder is named so: a schema, a host
-        if first != "build" and not word and not any(path.exists() for path in near):
+        placeholder = first == "build" or first.isupper()  # DIR: a folder of the user's
+        if not placeholder and not word and not any(path.exists() for path in near):
             yield f"{document} names {name}, which does not exist"
 
 

@@ -231,6 +231,7 @@ def _checked(
 
 
 def windows_of(node: Node, leaf: Leaf) -> Windows | Rejection:
+    """A pool's windows from its attributes, or why the NPU has no such."""
     attrs = node.value.attrs
     if str(attrs.layout).lower() != leaf.layout:
         return Rejection(f"its layout is {attrs.layout}, and its tensor's {leaf.layout.upper()}")

@@ -118,7 +118,9 @@ def traps(
         if name in network.direct:
             continue
         tensor = network.tensors[tensor_name]
-        for title, changed in _candidates(inputs[name]):
+        if is_right is None and _fills(inputs[name], tensor):
+            continue
+        for title, changed in _candidates(inputs[name], tensor.axis):
             fits = _fills(changed, tensor)
             scale = title.startswith(("divided", "multiplied", "as "))
             if scale and not fits:
@@ -130,27 +132,29 @@ def traps(
     return found
 
 
-def _candidates(values: Array) -> Iterator[tuple[str, Array]]:
-    """Other forms of an input, and how they come about."""
+def _candidates(values: Array, axis: int) -> Iterator[tuple[str, Array]]:
+    """Other forms of an input with channels on an axis, and how they come about."""
     for title, function in _SCALES:
         yield title, function(values).astype(values.dtype)
     if values.ndim != 4:
         return
     count, *extents = values.shape
     first, middle, last = extents
-    turned = values.reshape(count, middle, last, first).transpose(0, 3, 1, 2)
-    other = values.reshape(count, last, first, middle).transpose(0, 2, 3, 1)
-    mirrored = values.transpose(0, 1, 3, 2).reshape(values.shape)
-    changes = (
-        ("turned from NHWC into NCHW", turned, True),
-        ("turned from NCHW into NHWC", other, True),
-        ("with height and width swapped", mirrored, middle == last),
-        ("with its channels reversed (RGB was given for BGR)", values[:, ::-1], first == 3),
-        ("with its channels reversed (RGB was given for BGR)", values[..., ::-1], last == 3),
-    )
-    for title, changed, sensible in changes:
-        if sensible and not np.array_equal(changed, values):
-            yield title, np.ascontiguousarray(changed)
+    reversed_title = "with its channels reversed (RGB was given for BGR)"
+    if axis == 1:
+        channels, sides = first, (middle, last)
+        order = values.reshape(count, middle, last, first).transpose(0, 3, 1, 2)
+        title, swapped, mirrored = "turned from NHWC into NCHW", (0, 1, 3, 2), values[:, ::-1]
+    else:
+        channels, sides = last, (first, middle)
+        order = values.reshape(count, last, first, middle).transpose(0, 2, 3, 1)
+        title, swapped, mirrored = "turned from NCHW into NHWC", (0, 2, 1, 3), values[..., ::-1]
+    if channels > 1:
+        yield title, np.ascontiguousarray(order)
+    if channels == 3:
+        yield reversed_title, np.ascontiguousarray(mirrored)
+    if sides[0] == sides[1]:
+        yield "with height and width swapped", np.ascontiguousarray(values.transpose(swapped))
 
 
 def _fills(values: Array, tensor: QuantizedTensor) -> bool:

@@ -96,7 +96,10 @@ def _other_bias(module):
     bindings = []
     for binding in (one for block in function.body.blocks for one in block.bindings):
         value = binding.value
-        if getattr(value.op, "name", "") == "relax.add" and span_name(value) == "second":
+        if (
+            getattr(getattr(value, "op", None), "name", "") == "relax.add"
+            and span_name(value) == "second"
+        ):
             bias = relax.const(constant_value(value.args[1]) + np.float32(0.3), "float32")
             value = with_span(relax.op.add(value.args[0], bias), "second")
             value = relax.BlockBuilder().normalize(value)

@@ -22,7 +22,7 @@ from accelsim.quantize.rules import RANDOM, rule_of
 
 Converter = Callable[[fx.Node, Any], Any]
 _KEY = "accelsim.layer"
-LONGEST = 100  # functions that one is made of, at most: factorizations have thousands
+LONGEST = 300  # functions that one is made of, at most: factorizations have thousands
 
 
 class Guarded:
@@ -76,10 +76,11 @@ class Guarded:
         if _name_of(node) in RANDOM:
             return None
         for table in _tables():
+            known = set(self._tvm or ()) - _MISTAKEN
             simpler = {
                 one: way
                 for one, way in table.items()
-                if one is target or str(getattr(one, "__name__", "")) not in (self._tvm or ())
+                if one is target or str(getattr(one, "__name__", "")) not in known
             }
             inner = _traced(node, target, simpler)
             calls = [] if inner is None else [one for one in inner.graph.nodes if _is_call(one)]

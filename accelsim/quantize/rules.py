@@ -156,6 +156,7 @@ _RULES: Mapping[str, Rule] = {
     "var_mean.correction": _var_mean,
     "narrow.default": _narrow,
     "index.Tensor": _index,
+    "_unsafe_index.Tensor": _index,
     "unfold.default": _unfold,
     "rms_norm.default": _rms_norm,
     "scatter.src": _scatter,

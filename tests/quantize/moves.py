@@ -1,0 +1,111 @@
+"""Functions of PyTorch's that move or choose elements, by name.
+
+Each takes the (1, 8, 6, 6) result of a convolution. All have a converter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+Function = Callable[[Any], Any]
+
+MOVES: dict[str, Function] = {
+    "chunk": lambda x: torch.cat([x.chunk(2, 1)[1], x.chunk(2, 1)[0]], 1),
+    "split": lambda x: x.split(3, 1)[0],
+    "split_s": lambda x: torch.split(x, [3, 5], 1)[1],
+    "unbind": lambda x: x.unbind(2)[0],
+    "stack": lambda x: torch.stack([x, x], 1),
+    "hstack": lambda x: torch.hstack([x, x]),
+    "vstack": lambda x: torch.vstack([x, x]).reshape(1, -1),
+    "dstack": lambda x: torch.dstack([x, x]),
+    "cat": lambda x: torch.cat([x, x * 2], 1),
+    "catw": lambda x: torch.cat([x, x], -1),
+    "tensor_split": lambda x: torch.tensor_split(x, 3, 1)[0],
+    "roll": lambda x: x.roll(1, 2),
+    "roll2": lambda x: torch.roll(x, (1, -2), (2, 3)),
+    "rollall": lambda x: torch.roll(x, 1),
+    "flip": lambda x: x.flip(2),
+    "fliplr": lambda x: torch.fliplr(x),
+    "rot90": lambda x: torch.rot90(x, 1, (2, 3)),
+    "expand": lambda x: x[:, :, :1].expand(-1, -1, 4, -1),
+    "expand_as": lambda x: x[:, :1].expand_as(x),
+    "repeat": lambda x: x.repeat(1, 2, 1, 1),
+    "tile": lambda x: torch.tile(x, (1, 1, 2, 1)),
+    "repeat_interleave": lambda x: x.repeat_interleave(2, 1),
+    "broadcast_to": lambda x: torch.broadcast_to(x[:, :, :1], (1, 8, 4, 6)),
+    "index_select": lambda x: x.index_select(1, torch.tensor([0, 2, 1])),
+    "gather": lambda x: x.gather(1, torch.zeros(1, 2, 6, 6, dtype=torch.long)),
+    "index": lambda x: x[:, [2, 0, 1]],
+    "index2": lambda x: x[:, :, torch.tensor([0, 1]), torch.tensor([1, 2])],
+    "take": lambda x: torch.take(x, torch.tensor([[0, 5, 3]])),
+    "take_along": lambda x: torch.take_along_dim(x, torch.zeros(1, 2, 6, 6, dtype=torch.long), 1),
+    "select": lambda x: x.select(2, 1),
+    "slice": lambda x: x[:, 1:7:2, ::2, 1:],
+    "ellipsis": lambda x: x[..., 0],
+    "narrow": lambda x: x.narrow(1, 2, 3),
+    "swapaxes": lambda x: x.swapaxes(1, 2),
+    "movedim": lambda x: x.movedim(1, 3),
+    "moveaxis": lambda x: torch.moveaxis(x, 1, 3),
+    "permute": lambda x: x.permute(0, 2, 3, 1),
+    "transpose": lambda x: x.transpose(1, 3),
+    "squeeze": lambda x: x[:, :1].squeeze(1),
+    "squeeze_all": lambda x: x[:, :1].squeeze()[None],
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "reshape5": lambda x: x.reshape(1, 2, 4, 6, 6),
+    "view": lambda x: x.view(1, -1),
+    "unflatten": lambda x: x.unflatten(1, (2, 4)),
+    "contiguous": lambda x: x.permute(0, 2, 3, 1).contiguous(),
+    "shuffle5": lambda x: x.view(1, 2, 4, 6, 6).transpose(1, 2).reshape(1, 8, 6, 6),
+    "window": lambda x: (
+        x.view(1, 8, 3, 2, 3, 2).permute(0, 2, 4, 3, 5, 1).reshape(9, 4, 8).reshape(1, -1)
+    ),
+    "space2depth": lambda x: functional.pixel_unshuffle(x, 2),
+    "pad": lambda x: functional.pad(x, (1, 2)),
+    "padv": lambda x: functional.pad(x, (1, 2), value=9.0),
+    "padneg": lambda x: functional.pad(x, (-1, 2)),
+    "pad_refl": lambda x: functional.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "pad_repl": lambda x: functional.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "pad_circ": lambda x: functional.pad(x, (1, 1, 1, 1), mode="circular"),
+    "pad_c": lambda x: functional.pad(x, (0, 0, 0, 0, 1, 1)),
+    "tril": lambda x: x.tril(),
+    "triu": lambda x: torch.triu(x),
+    "diagonal": lambda x: torch.diagonal(x, dim1=2, dim2=3),
+    "unfold_m": lambda x: x.unfold(2, 2, 1),
+    "interp": lambda x: functional.interpolate(x, scale_factor=2),
+    "interp_size": lambda x: functional.interpolate(x, size=(9, 5)),
+    "interp_exact": lambda x: functional.interpolate(x, scale_factor=1.5, mode="nearest-exact"),
+    "interp_area": lambda x: functional.interpolate(x, size=3, mode="area"),
+    "interp_bilinear": lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "interp_1d": lambda x: functional.interpolate(x.flatten(2), scale_factor=2),
+    "interp_lin": lambda x: functional.interpolate(x.flatten(2), scale_factor=2, mode="linear"),
+    "one_hot": lambda x: functional.one_hot(x.argmax(1), 8).float(),
+    "argmax_f": lambda x: x.argmax(1).float(),
+    "sort": lambda x: x.sort(1)[0],
+    "topk_v": lambda x: x.topk(3, 1)[0],
+    "msort": lambda x: x.msort(),
+    "where": lambda x: torch.where(x > 0, x, x * 0.1),
+    "where0": lambda x: torch.where(x > 0, x, torch.zeros_like(x)),
+    "where_s": lambda x: torch.where(x > 0, x, 0.0),
+    "masked_fill": lambda x: x.masked_fill(x < 0, 0.3),
+    "masked_fill_c": lambda x: x.masked_fill(torch.ones(6, 6).tril() == 0, -1.0),
+    "gtmul": lambda x: x * (x > 0),
+    "gtmulf": lambda x: x * (x > 0).float(),
+    "ones_like": lambda x: x * torch.ones_like(x),
+    "full_like": lambda x: x + torch.full_like(x, 0.5),
+    "arange": lambda x: x + torch.arange(6),
+    "linspace": lambda x: x * torch.linspace(0, 1, 6),
+    "new_zeros": lambda x: torch.cat([x, x.new_zeros(1, 2, 6, 6)], 1),
+    "meshgrid": lambda x: x + torch.meshgrid(torch.arange(6), torch.arange(6), indexing="ij")[0],
+    "scatter": lambda x: torch.zeros_like(x).scatter(
+        1, torch.zeros(1, 1, 6, 6, dtype=torch.long), x
+    ),
+    "isnan": lambda x: torch.where(torch.isnan(x), torch.zeros_like(x), x),
+    "bias_add5": lambda x: x.reshape(1, 2, 4, 6, 6) + 1,
+    "mul5": lambda x: x.reshape(1, 2, 4, 6, 6) * x.reshape(1, 2, 4, 6, 6),
+    "relu5": lambda x: x.reshape(1, 2, 4, 6, 6).relu(),
+    "channel_shuffle": lambda x: functional.channel_shuffle(x, 2),
+}

@@ -13,6 +13,7 @@ from typing import Any
 from accelsim.calibrate.noise import LOUDEST_DB
 from accelsim.diagnose.noise import noisiest
 from accelsim.diagnose.record import VERDICTS, DiagnoseRecord, Fault, LayerRow, Rung
+from accelsim.diagnose.verdict import ranges
 
 SCHEMA = "accelsim.diagnose/1"
 EXACT = LOUDEST_DB  # no noise at all
@@ -61,6 +62,7 @@ def text(record: DiagnoseRecord) -> Iterator[str]:
         yield f"{record.options.verify.model}: {record.input_origin}{label}"
         yield ""
         yield from _rungs(record)
+    yield from map(ranges, record.inputs)
     if record.layers:
         yield ""
         yield from _layers(record.layers)

@@ -80,13 +80,22 @@ def _slip(options: DiagnoseOptions, signature: Signature) -> str:
     return ""
 
 
-def input_facts(network: Network, inputs: Mapping[str, Array]) -> list[InputFacts]:
-    """What is known of each input that is quantized as it comes."""
+def input_facts(
+    network: Network, inputs: Mapping[str, Array], exact: Mapping[str, Array]
+) -> list[InputFacts]:
+    """What is known of each input at its quantize.
+
+    `exact` may have the floats of tensors that are quantized behind float operators on the inputs.
+    """
+    given = {name: (inputs[name], t) for name, t in network.inputs if name not in network.direct}
+    behind = {
+        one.tensor: (exact[one.tensor], one.tensor)
+        for one in network.prepared
+        if one.tensor in exact
+    }
     found = []
-    for name, tensor_name in network.inputs:
-        if name in network.direct:
-            continue
-        values, tensor = inputs[name], network.tensors[tensor_name]
+    for name, (values, tensor_name) in {**given, **behind}.items():
+        tensor = network.tensors[tensor_name]
         low, high = range_of(tensor)
         found.append(
             InputFacts(

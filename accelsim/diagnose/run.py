@@ -66,7 +66,7 @@ def diagnose(options: DiagnoseOptions, progress: Progress, record: DiagnoseRecor
     _check_label(record, exact)
     golden = BatchGoldens.of(goldens, batch.tensors)
     _int8_rungs(record, goldens, golden, batch.tensors, exact)
-    record.inputs = input_facts(network, batch.tensors)
+    record.inputs = input_facts(network, batch.tensors, layers)
     known = {**golden.inputs, **golden.tvm.tensors, **golden.framework.tensors}
     real = {
         tensor: np.asarray(batch.tensors[name])

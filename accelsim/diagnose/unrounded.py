@@ -35,7 +35,7 @@ class Unrounded:
         self.layers, self.machine = _compile(quantized.qdq, network)
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> Values:
-        """Outputs, and each layer's float output by tensor name, in the model's own layout."""
+        """Outputs, and the floats of each quantized tensor by its name, in the model's layout."""
         given = [
             np.asarray(inputs[name], dtype)
             for name, dtype in zip(self.names, self.dtypes, strict=True)
@@ -68,8 +68,10 @@ def _compile(module: Any, network: Network) -> tuple[list[str], Any]:
         bindings.append(relax.VarBinding(new, _renamed(value, known)))
         known[binding.var] = new
         tensor = tensors.get(binding.var)
-        if tensor is not None and binding.var in floats and tensor not in network.boundary:
-            limited = _limited(floats[binding.var], network.tensors[tensor])
+        if tensor is not None and binding.var in floats:
+            limited = floats[binding.var]
+            if tensor not in network.boundary:
+                limited = _limited(limited, network.tensors[tensor])
             if limited is not floats[binding.var]:
                 made = relax.Var(f"{binding.var.name}_float", floats[binding.var].ty)
                 bindings.append(relax.VarBinding(made, builder.normalize(limited)))
@@ -77,7 +79,8 @@ def _compile(module: Any, network: Network) -> tuple[list[str], Any]:
             found[tensor] = floats[binding.var]
     body = function.body.body
     outputs = list(body.fields) if isinstance(body, tvm.ir.Tuple) else [body]
-    wanted = [one.output for one in network.layers if one.output in found]
+    every_tensor = (*network.boundary, *(one.output for one in network.layers))
+    wanted = [name for name in every_tensor if name in found]
     returned = [*_leaves(outputs, known, bindings), *(found[name] for name in wanted)]
     result = builder.normalize(relax.Tuple(returned))
     main = relax.Function(

@@ -48,7 +48,7 @@ def faults(evidence: Evidence) -> list[Fault]:
 
 def _preprocessing(evidence: Evidence) -> Iterator[Fault]:
     first = evidence.rung("float")
-    details = [*map(_ranges, evidence.inputs), *evidence.traps]
+    details = [*map(ranges, evidence.inputs), *evidence.traps]
     wrong = (
         first is not None
         and first.classes is not None
@@ -81,7 +81,8 @@ def _preprocessing(evidence: Evidence) -> Iterator[Fault]:
         return
 
 
-def _ranges(facts: InputFacts) -> str:
+def ranges(facts: InputFacts) -> str:
+    """One input and what its quantize makes of it, as a sentence."""
     return (
         f"input {facts.name} has {facts.low:g} to {facts.high:g}, its quantize holds "
         f"{facts.range_low:g} to {facts.range_high:g}: {facts.clipped:.1%} clipped, "

@@ -32,7 +32,8 @@ def test_it_computes_what_torch_does_with_the_quantized_weights(unrounded):
         first = torch.relu(plain.first(image)).numpy()
         expected = plain(image).numpy()
     (output,), layers = network.run({model.input_names[0]: image.numpy()})
-    assert list(layers) == ["first", "second", "flatten", "fc"]
+    assert list(layers) == ["x", "first", "second", "flatten", "fc"]
+    np.testing.assert_array_equal(layers["x"], image.numpy())
     np.testing.assert_allclose(layers["first"], first, atol=1e-5)
     np.testing.assert_allclose(output, expected, atol=1e-5)
 

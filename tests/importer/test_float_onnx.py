@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from onnx import TensorProto, helper
 
 from accelsim.errors import ModelError
 from accelsim.importer.floats import from_onnx
@@ -135,6 +136,18 @@ CASES: dict[str, tuple[Any, dict[str, np.ndarray], tuple[int, ...]]] = {
     "gather": (node("Gather", "x i", "y", axis=1), {"i": ints(4, 0, -1)}, X),
     "gather_one": (node("Gather", "x i", "y", axis=2), {"i": np.array(3, np.int64)}, X),
     "gather_nd": (node("GatherND", "x i", "y"), {"i": np.array([[[0, 5], [0, 2]]], np.int64)}, X),
+    "uneven_ceil": (
+        node(
+            "MaxPool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1], ceil_mode=1
+        ),
+        {},
+        X,
+    ),
+    "higher": (node("Add", "x w", "y"), {"w": np.full((1,) * 5, 2, np.float32)}, X),
+    "three": (node("Max", "x w x", "y"), {"w": real(8)}, X),
+    "alone": (node("Min", "x", "y"), {}, X),
+    "edge": (node("Pad", "x p", "y", mode="edge"), {"p": ints(0, 0, 0, 2, 0, 0, 0, 1)}, X),
+    "clip_nothing": (node("Clip", "x", "y"), {}, X),
     "expand": (node("Expand", "x w", "y"), {"w": ints(2, 6, 9, 8)}, X),
 }
 
@@ -175,7 +188,73 @@ def test_a_bias_behind_a_product_joins_it_and_modules_have_the_files_names() -> 
     called = [n.target for n in module.graph.nodes if n.op == "call_module"]
     assert called == ["block.0/conv", "block.0/relu", "head.fc"]
     assert module.get_submodule("head.fc").bias is not None
-    assert not [n for n in module.graph.nodes if "add" in str(n.target)]
+    assert not [n for n in module.graph.nodes if n.name.startswith("add")]
+
+
+NAMES = ("self", "class", "a b", "x²", "1", "torch", "inf", "a.b", "é/ü")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_input_may_have_any_name(name: str) -> None:
+    one = helper.make_node("Relu", [name], ["y"])
+    proto = model([one], {}, {name: (FLOAT, X)}, ["y"])
+    module = from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+    assert torch.equal(module(-torch.ones(X)), torch.zeros(X))
+
+
+def test_inputs_whose_names_differ_in_signs_stay_two() -> None:
+    one = helper.make_node("Sub", ["A.B", "A/B"], ["y"])
+    proto = model([one], {}, {"A.B": (FLOAT, X), "A/B": (FLOAT, X)}, ["y"])
+    module = from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+    assert torch.equal(module(torch.ones(X), torch.zeros(X)), torch.ones(X))
+
+
+@pytest.mark.parametrize("name", ["class", 'a"b', "a\\b", "constant_0", "a.class.b", "forward"])
+def test_a_layer_may_have_any_name(name: str) -> None:
+    nodes = [node("Conv", "x w", "c", name), node("Mul", "c k", "y", "scale")]
+    proto = model(nodes, {"w": W, "k": real(10, 1, 1)}, {"x": (FLOAT, X)}, ["y"])
+    module = from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+    assert module(torch.ones(X)).shape == (1, 10, 7, 6)
+
+
+def test_quotients_of_integers_lose_their_fraction() -> None:
+    nodes = [
+        node("Cast", "x", "i", to=7),
+        node("Div", "i k", "q"),
+        node("Cast", "q", "y", to=1),
+    ]
+    proto = model(nodes, {"k": ints(2)}, {"x": (FLOAT, (3,))}, ["y"])
+    module = from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+    assert module(torch.tensor([-3.0, 3.0, 5.0])).tolist() == [-1.0, 1.0, 2.0]
+
+
+def test_a_gemm_adds_no_column_as_a_row() -> None:
+    one = node("Gemm", "x w b", "y", "dense")
+    proto = model([one], {"w": real(6, 7), "b": real(7, 1)}, {"x": (FLOAT, (7, 6))}, ["y"])
+    with pytest.raises(ModelError, match=r"'dense' .*bias"):
+        from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+
+
+def test_a_reduction_over_no_axes_may_do_nothing() -> None:
+    one = node("ReduceSum", "x a", "y", noop_with_empty_axes=1)
+    proto = model([one], {"a": ints()}, {"x": (FLOAT, X)}, ["y"])
+    module = from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+    assert torch.equal(module(torch.ones(X)), torch.ones(X))
+
+
+def test_the_first_resize_of_onnx_counts_from_corners() -> None:
+    one = node("Resize", "x s", "y", "up", mode="linear")
+    scales = {"s": np.array([1, 1, 2, 2], np.float32)}
+    proto = model([one], scales, {"x": (FLOAT, X)}, ["y"], opset=10)
+    with pytest.raises(ModelError, match=r"'up' .*'asymmetric'"):
+        from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+
+
+def test_other_floats_than_32_bits_are_refused_with_the_way_out() -> None:
+    proto = model([node("Relu", "x", "y")], {}, {"x": (TensorProto.DOUBLE, X)}, ["y"])
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    with pytest.raises(ModelError, match=r"input 'x' .* float64, .*convert"):
+        from_onnx(parse_onnx(proto.SerializeToString(), "case"))
 
 
 def test_a_bias_that_has_another_use_stays_an_addition() -> None:
@@ -201,6 +280,46 @@ REFUSED = {
         node("Resize", "x - s", "y", "up", mode="cubic"),
         {"s": np.array([1, 1, 2, 2], np.float32)},
         "'cubic'",
+    ),
+    "rounding": (
+        node(
+            "Resize", "x - s", "y", coordinate_transformation_mode="asymmetric", nearest_mode="ceil"
+        ),
+        {"s": np.array([1, 1, 2, 2], np.float32)},
+        "'asymmetric' and 'ceil'",
+    ),
+    "scales": (
+        node("Resize", "x - s", "y", mode="linear"),
+        {"s": np.array([1, 1, 1.3, 1], np.float32)},
+        "has the scales",
+    ),
+    "smoothed": (
+        node("Resize", "x - s", "y", mode="linear", antialias=1),
+        {"s": np.array([1, 1, 0.5, 1], np.float32)},
+        "antialias",
+    ),
+    "computed_bias": (node("Conv", "x w x", "y", "layer7"), {"w": W}, "computes its bias"),
+    "column": (
+        node("MatMul", "x w", "y", "cols"),
+        {"w": real(7, 3)},
+        "'cols' cannot be computed in PyTorch",
+    ),
+    "slopes": (node("PRelu", "x w", "y", "act"), {"w": real(8)}, "'act' .* slopes"),
+    "far": (node("Gather", "x i", "y", axis=1), {"i": ints(6)}, "outside of the 6"),
+    "groups": (node("Conv", "x w", "y", "layer7", group=4), {"w": W}, "'layer7' .*groups"),
+    "no_stride": (
+        node("Conv", "x w", "y", "layer7", auto_pad="SAME_UPPER", strides=[0, 0]),
+        {"w": W},
+        "'layer7' .Conv. cannot be computed",
+    ),
+    "no_axis": (node("Concat", "x x", "y", "join"), {}, "'join' .Concat. .*axis"),
+    "wide": (node("MaxPool", "x", "y", kernel_shape=[3, 3], pads=[2] * 4), {}, "half of"),
+    "late_window": (
+        node(
+            "MaxPool", "x", "y", kernel_shape=[3, 3], strides=[7, 7], pads=[0, 0, 5, 0], ceil_mode=1
+        ),
+        {},
+        "begins in the padding",
     ),
     "nan": (node("Add", "x w", "y"), {"w": np.full(8, np.nan, np.float32)}, "constant 'w' has NaN"),
 }

@@ -6,6 +6,7 @@ What comes in: modules, functions and constants with the file's names. What goes
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from torch import fx, nn
 
 Pads = Sequence[int]  # top, left, bottom, right
 ROOT_NAMES = frozenset(dir(nn.Module()))
+RESERVED = frozenset(keyword.kwlist) | {"self", "torch", "device", "inf", "nan"}
+"""What the forward function that FX writes cannot have as a name of an input."""
+QUOTES = str.maketrans({'"': "'", "\\": "/"})  # FX writes paths between quotation marks
 
 
 class Network:
@@ -25,17 +29,27 @@ class Network:
         self._root = nn.Module()
         self._graph = fx.Graph()
         self._constants: dict[int, fx.Node] = {}
+        self._inputs: set[str] = set()
         self._kept: list[Any] = []  # arrays whose identity is a key
 
     def input(self, name: str) -> fx.Node:
         """An input of the model."""
-        clean = "".join(c if c.isalnum() else "_" for c in name)
-        return self._graph.placeholder(clean if clean[:1].isalpha() else f"x_{clean}")
+        clean = "".join(c if f"x{c}".isidentifier() else "_" for c in name)
+        clean = clean if clean.isidentifier() and clean not in RESERVED else f"x_{clean}"
+        unique, count = clean, 0
+        while unique in self._inputs:
+            count += 1
+            unique = f"{clean}_{count}"
+        self._inputs.add(unique)
+        return self._graph.placeholder(unique)
 
     def constant(self, values: NDArray[Any]) -> fx.Node:
         """A tensor that the module holds."""
         if id(values) not in self._constants:
-            path = f"constant_{len(self._constants)}"
+            number = len(self._constants)
+            while hasattr(self._root, f"constant_{number}"):
+                number += 1
+            path = f"constant_{number}"
             self._root.register_buffer(path, tensor(values))
             self._constants[id(values)] = self._graph.get_attr(path)
             self._kept.append(values)
@@ -75,6 +89,7 @@ class Network:
         """Put a module at a dotted path; where the path is no such, dots become underscores."""
         for parameter in layer.parameters():
             parameter.requires_grad_(False)
+        name = name.translate(QUOTES)
         *outer, last = name.split(".")
         parent = self._root
         for part in outer:
@@ -82,6 +97,7 @@ class Network:
             if (
                 not part
                 or part in ROOT_NAMES
+                or keyword.iskeyword(part)
                 or (inner is not None and type(inner) is not nn.Module)
             ):
                 return self._place(name.replace(".", "_"), layer)
@@ -89,7 +105,7 @@ class Network:
                 inner = nn.Module()
                 parent.add_module(part, inner)
             parent = inner
-        if last in ROOT_NAMES or not last:
+        if last in ROOT_NAMES or not last or keyword.iskeyword(last):
             return self._place("layer_" + name.replace(".", "_"), layer)
         unique, count = last, 0
         while hasattr(parent, unique):

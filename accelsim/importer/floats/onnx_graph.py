@@ -18,6 +18,7 @@ from torch import fx
 from accelsim.errors import ModelError
 from accelsim.importer.floats import onnx_operators
 from accelsim.importer.floats.network import Network
+from accelsim.importer.floats.trial import DAMAGES, contradiction, tried
 from accelsim.importer.onnx.model import OnnxModel, OnnxNode
 
 Array = NDArray[Any]
@@ -103,11 +104,20 @@ class OnnxGraph:
                     f"layer '{node.name}': the float operator {node.operator} is not supported; "
                     "export the model from PyTorch as .pt2, or quantize it before"
                 )
-            made = rule(self, node)
+            try:
+                made = rule(self, node)
+            except DAMAGES as error:
+                raise contradiction(node.name, node.operator, error) from error
             outputs = self.joined[node.name].outputs if node.name in self.joined else node.outputs
             results = made if isinstance(made, tuple) else (made,)
             self.nodes |= dict(zip(outputs, results, strict=False))
-        return self.net.finish([self.node(name) for name in self.model.outputs])
+        module = self.net.finish([self.node(name) for name in self.model.outputs])
+        known = {
+            node: self.model.values[name].shape
+            for name, node in self.nodes.items()
+            if name in self.model.values
+        }
+        return tried(module, [(one.dtype, one.shape) for one in self.model.inputs], known)
 
 
 def from_onnx(model: OnnxModel) -> fx.GraphModule:
@@ -119,6 +129,12 @@ def from_onnx(model: OnnxModel) -> fx.GraphModule:
     for name, values in model.constants.items():
         if values.dtype.kind == "f" and np.isnan(values).any():
             raise ModelError(f"model {model.name}: constant '{name}' has NaN")
+    for value in model.inputs:
+        if value.dtype in ("float16", "float64", "bfloat16"):
+            raise ModelError(
+                f"input '{value.name}' of model {model.name} is {value.dtype}, where float32 is "
+                "supported; convert the model to float32"
+            )
     return OnnxGraph(model).build(_rules())
 
 

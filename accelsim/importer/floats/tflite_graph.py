@@ -19,6 +19,7 @@ from torch import fx, nn
 from accelsim.errors import ModelError
 from accelsim.importer.floats import tflite_operators
 from accelsim.importer.floats.network import Network
+from accelsim.importer.floats.trial import DAMAGES, contradiction, tried
 from accelsim.importer.tflite.model import TfliteModel, TfliteOperator
 
 Array = NDArray[Any]
@@ -92,8 +93,16 @@ class TfliteGraph:
                     f"layer '{operator.name}': the float operator {operator.op} is not supported; "
                     "quantize the model with TensorFlow Lite's converter"
                 )
-            rules[operator.op](self, operator)
-        return self.net.finish([self.plain(index) for index in self.model.outputs])
+            try:
+                rules[operator.op](self, operator)
+            except DAMAGES as error:
+                raise contradiction(operator.name, operator.op, error) from error
+        module = self.net.finish([self.plain(index) for index in self.model.outputs])
+        known = {node: self.shape(index) for index, node in self._plain.items()}
+        for index, node in self._images.items():
+            known[node] = tuple(self.shape(index)[axis] for axis in TO_IMAGE)
+        tensors = [self.model.tensors[index] for index in self.model.inputs]
+        return tried(module, [(one.dtype, one.shape) for one in tensors], known)
 
 
 ACTIVATIONS: dict[int, Callable[[], nn.Module]] = {

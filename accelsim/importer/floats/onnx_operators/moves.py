@@ -72,8 +72,11 @@ def pad(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     value = graph.constant(node.input(2)) if node.input(2) else None
     number = float(node.attributes.get("value", 0.0)) if value is None else float(value.item())
     sides = [pads[axis + half] for axis in reversed(range(rank)) for half in (0, rank)]
-    while len(sides) > 2 and not any(sides[-2:]):
+    least = 2 if mode == "constant" else 2 * max(1, rank - 2)  # else PyTorch pads just these
+    while len(sides) > least and not any(sides[-2:]):
         sides = sides[:-2]
+    if mode != "constant" and len(sides) > least:
+        raise graph.wrong(node, f"pads its two first axes by '{mode}'")
     names = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}
     if mode not in names or any(one < 0 for one in sides):
         raise graph.wrong(node, f"pads by '{mode}' {pads}")
@@ -87,9 +90,9 @@ def reduce(function: Any) -> Any:
     def rule(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
         rank = len(graph.shape(node.input(0)))
         axes = graph.numbers(node, 1, "axes")
-        if axes is None and node.attributes.get("noop_with_empty_axes", 0):
+        if not axes and node.attributes.get("noop_with_empty_axes", 0):
             return graph.node(node.input(0))
-        chosen = tuple(range(rank)) if axes is None else tuple(axis % rank for axis in axes)
+        chosen = tuple(range(rank)) if not axes else tuple(axis % rank for axis in axes)
         keep = bool(node.attributes.get("keepdims", 1))
         x = graph.node(node.input(0))
         return graph.net.call(node.name, function, x, dim=chosen, keepdim=keep)
@@ -113,20 +116,40 @@ def depth_to_space(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
 def resize(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     """Resize of the two last axes: nearest by whole factors, or linear between pixel centres."""
     before, after = graph.shape(node.input(0)), graph.shape(node.outputs[0])
-    named = node.attributes
+    named, first = node.attributes, graph.model.opsets.get("", 13) < 11
     mode = str(named.get("mode", "nearest"))
-    places = str(named.get("coordinate_transformation_mode", "half_pixel"))
-    whole = all(large % small == 0 for small, large in zip(before, after, strict=True))
+    places = "asymmetric" if first else "half_pixel"
+    places = str(named.get("coordinate_transformation_mode", places))
+    rounds = str(named.get("nearest_mode", "floor" if first else "round_prefer_floor"))
+    factors = [large / small for small, large in zip(before, after, strict=True)]
+    whole = all(factor.is_integer() for factor in factors)
+    if places == "half_pixel":
+        whole = whole and rounds.startswith("round_prefer_")
+    else:  # of halves, which a factor of 2 has, this rounding is a floor, too
+        small = rounds == "round_prefer_floor" and max(factors) <= 2
+        whole = whole and (rounds == "floor" or small)
+    stated = node.input(1 if first else 2)
+    scales = graph.constant(stated) if stated else None
+    if scales is not None and scales.size:
+        axes = named.get("axes", range(len(factors)))
+        asked = [factors[int(axis)] for axis in axes]
+        if not np.array_equal(scales.astype(np.float32), np.array(asked, np.float32)):
+            raise graph.wrong(node, f"has the scales {scales.tolist()} for a change of {asked}")
+    if named.get("antialias", 0):
+        raise graph.wrong(node, "smooths before it shrinks (antialias)")
     if before[:2] != after[:2] or len(before) != 4:
         raise graph.wrong(node, "resizes other axes than the two last of four")
     x = graph.node(node.input(0))
     if mode == "nearest" and whole and places in ("half_pixel", "asymmetric"):
         options: Any = {"size": after[2:], "mode": "nearest"}
+    elif mode == "linear" and places == "pytorch_half_pixel" and 1 in after[2:]:
+        raise graph.wrong(node, f"resizes by '{mode}' with '{places}' to one pixel")
     elif mode == "linear" and places in ("half_pixel", "pytorch_half_pixel", "align_corners"):
         corners = places == "align_corners"
         options = {"size": after[2:], "mode": "bilinear", "align_corners": corners}
     else:
-        raise graph.wrong(node, f"resizes by '{mode}' with '{places}'")
+        how = f"'{places}' and '{rounds}'" if mode == "nearest" else f"'{places}'"
+        raise graph.wrong(node, f"resizes by '{mode}' with {how}")
     return graph.net.call(node.name, nn.functional.interpolate, x, **options)
 
 
@@ -141,6 +164,8 @@ def gather(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
             raise graph.wrong(node, "gathers computed places of an axis that is no table's first")
         return graph.net.call(node.name, nn.functional.embedding, index, table)
     extent = graph.shape(node.input(0))[axis]
+    if ((places < -extent) | (places >= extent)).any():
+        raise graph.wrong(node, f"gathers a place outside of the {extent} that there are")
     chosen = np.asarray(places, np.int64) % extent
     if chosen.ndim == 0:
         return graph.net.call(node.name, torch.select, table, axis, int(chosen))
@@ -164,7 +189,10 @@ def gather_nd(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     if places is None or int(node.attributes.get("batch_dims", 0)):
         raise graph.wrong(node, "gathers computed places, or within batches")
     depth = places.shape[-1]
-    wrapped = places.astype(np.int64) % np.array(shape[:depth])
+    extents = np.array(shape[:depth])
+    if ((places < -extents) | (places >= extents)).any():
+        raise graph.wrong(node, f"gathers a place outside of the extents {shape[:depth]}")
+    wrapped = places.astype(np.int64) % extents
     flat = np.ravel_multi_index(tuple(np.moveaxis(wrapped, -1, 0)), shape[:depth])
     rows = (int(np.prod(shape[:depth], dtype=np.int64)), *shape[depth:])
     x = graph.net.call(f"{node.name}/rows", torch.reshape, graph.node(node.input(0)), rows)

@@ -47,7 +47,8 @@ def binary(call: Callable[..., Any]) -> Any:
             values = graph.constant(name)
             single = values is not None and values.size == 1 and values.dtype.kind == "f"
             rank = 0 if values is None else values.ndim
-            plain = single and rank <= len(graph.shape(node.outputs[0]))
+            others = [len(graph.shape(one)) for one in node.inputs if one != name]
+            plain = single and rank <= max(others, default=0)
             operands.append(float(values.item()) if plain and values is not None else None)
         if all(one is not None for one in operands):
             operands[0] = None
@@ -56,6 +57,28 @@ def binary(call: Callable[..., Any]) -> Any:
         return graph.net.call(node.name, call, *given)
 
     return rule
+
+
+def pairwise(call: Callable[..., Any]) -> Any:
+    """A rule of any number of tensors, taken two by two."""
+
+    def rule(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
+        result, *others = (graph.node(name) for name in node.inputs)
+        for other in others:
+            result = graph.net.call(node.name, call, result, other)
+        return result
+
+    return rule
+
+
+def divide(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
+    """Div, whose quotients of integers lose their fraction."""
+    known = graph.model.values.get(node.outputs[0])
+    if known is not None and np.dtype(known.dtype).kind in "iu":
+        operands = [graph.node(name) for name in node.inputs]
+        return graph.net.call(node.name, torch.div, *operands, rounding_mode="trunc")
+    divided: fx.Node = binary(operator.truediv)(graph, node)
+    return divided
 
 
 def clip(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
@@ -70,7 +93,9 @@ def clip(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     x = graph.node(node.input(0))
     if limits == [0.0, 6.0]:
         return graph.net.module(node.name, nn.ReLU6(), x)
-    if limits[0] is not None and limits[1] is not None:
+    if limits == [None, None]:
+        return x
+    if limits[0] is not None and limits[1] is not None and limits[0] < limits[1]:
         return graph.net.module(node.name, nn.Hardtanh(limits[0], limits[1]), x)
     return graph.net.call(node.name, torch.clamp, x, limits[0], limits[1])
 
@@ -78,8 +103,11 @@ def clip(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
 def prelu(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     """PRelu with one slope, or one a channel."""
     slopes = graph.constant(node.input(1))
-    channels = graph.shape(node.input(0))[1]
-    if slopes is None or slopes.size not in (1, channels):
+    shape = graph.shape(node.input(0))
+    channels = shape[1] if len(shape) > 1 else 1
+    fitting = {(1,) * len(shape), (1, channels, *(1,) * (len(shape) - 2))}
+    given = () if slopes is None else (*(1,) * (len(shape) - slopes.ndim), *slopes.shape)
+    if slopes is None or given not in fitting:
         raise graph.wrong(node, "has slopes that are no constant of one number or one a channel")
     layer = nn.PReLU(slopes.size)
     layer.weight = nn.Parameter(tensor(slopes.astype(np.float32).reshape(-1)))
@@ -165,9 +193,9 @@ RULES: dict[str, Any] = {
     "Add": binary(operator.add),
     "Sub": binary(operator.sub),
     "Mul": binary(operator.mul),
-    "Div": binary(operator.truediv),
-    "Max": function(torch.maximum),
-    "Min": function(torch.minimum),
+    "Div": divide,
+    "Max": pairwise(torch.maximum),
+    "Min": pairwise(torch.minimum),
     "Pow": binary(torch.pow),
     "Exp": function(torch.exp),
     "Sqrt": function(torch.sqrt),

@@ -25,7 +25,9 @@ def conv(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     if weight is None or weight.ndim not in (3, 4):
         raise graph.wrong(node, "has weights that are no constant of 3 or 4 axes")
     rank = weight.ndim - 2
-    bias = graph.constant(node.input(2)) if node.input(2) else None
+    bias = _bias(graph, node)
+    if tuple(node.attributes.get("kernel_shape", weight.shape[2:])) != weight.shape[2:]:
+        raise graph.wrong(node, f"has a kernel_shape that is not {weight.shape[2:]}")
     if bias is None:
         ones = (1,) * rank
         out = weight.shape[0]
@@ -45,6 +47,16 @@ def conv(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     return graph.net.module(node.name, layer, x)
 
 
+def _bias(graph: OnnxGraph, node: OnnxNode) -> np.ndarray | None:
+    """The constant bias of a convolution; None where it is left out."""
+    if not node.input(2):
+        return None
+    bias = graph.constant(node.input(2))
+    if bias is None:
+        raise graph.wrong(node, "computes its bias")
+    return bias
+
+
 def conv_transpose(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     """ConvTranspose of two axes with pads given as numbers."""
     weight = graph.constant(node.input(1))
@@ -57,7 +69,7 @@ def conv_transpose(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     if pads[:2] != pads[2:]:
         raise graph.wrong(node, f"has the pads {pads} that differ between two sides")
     groups = int(named.get("group", 1))
-    bias = graph.constant(node.input(2)) if node.input(2) else None
+    bias = _bias(graph, node)
     layer = nn.ConvTranspose2d(
         weight.shape[0],
         weight.shape[1] * groups,
@@ -80,7 +92,10 @@ def gemm(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
         raise graph.wrong(node, "has computed weights or a transposed input")
     turned = weight if named.get("transB", 0) else weight.T
     bias = graph.constant(node.input(2)) if node.input(2) else None
-    if node.input(2) and (bias is None or bias.size not in (1, turned.shape[0])):
+    fits = bias is not None and (
+        bias.size == 1 or bias.shape in ((turned.shape[0],), (1, turned.shape[0]))
+    )
+    if node.input(2) and not fits:
         raise graph.wrong(node, "has a bias that is no constant of one row")
     scaled = turned * np.float32(named.get("alpha", 1.0))
     if bias is not None:

@@ -6,6 +6,7 @@ and modules of PyTorch.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,19 @@ def geometry(graph: OnnxGraph, node: OnnxNode, kernel: Sequence[int]) -> Window:
     return Window(stride, dilation, before, after)
 
 
+def _uneven(graph: OnnxGraph, node: OnnxNode, kernel: Sequence[int], window: Window) -> bool:
+    """Whether sides are padded unequally; no window may begin behind the tensor itself."""
+    uneven = window.before != window.after
+    if uneven and node.attributes.get("ceil_mode", 0):
+        size = graph.shape(node.input(0))[2:]
+        axes = zip(size, kernel, *dataclasses.astuple(window), strict=True)
+        for n, k, stride, dilation, before, after in axes:
+            steps = -(-(n + before + after - (k - 1) * dilation - 1) // stride)
+            if steps * stride >= n + before:
+                raise graph.wrong(node, "has a window that begins in the padding")
+    return uneven
+
+
 def _checked(graph: OnnxGraph, node: OnnxNode) -> tuple[tuple[int, ...], Window]:
     kernel = tuple(node.attributes["kernel_shape"])
     if len(kernel) not in (1, 2):
@@ -60,7 +74,7 @@ def max_pool(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     if len(node.outputs) > 1 and node.outputs[1]:
         raise graph.wrong(node, "gives the places of maxima")
     x, padding = graph.node(node.input(0)), window.before
-    if window.before != window.after:
+    if _uneven(graph, node, kernel, window):
         if len(kernel) == 1:
             raise graph.wrong(node, "pads two sides unequally")
         pads = (*window.before, *window.after)
@@ -79,7 +93,7 @@ def average_pool(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     x, padding = graph.node(node.input(0)), window.before
     if any(one != 1 for one in window.dilation):
         raise graph.wrong(node, f"has the dilation {window.dilation}")
-    if window.before != window.after:
+    if _uneven(graph, node, kernel, window):
         if not counted or len(kernel) == 1:
             raise graph.wrong(node, "pads two sides unequally")
         x = graph.net.padded(node.name, x, (*window.before, *window.after))

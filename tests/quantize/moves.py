@@ -108,4 +108,5 @@ MOVES: dict[str, Function] = {
     "mul5": lambda x: x.reshape(1, 2, 4, 6, 6) * x.reshape(1, 2, 4, 6, 6),
     "relu5": lambda x: x.reshape(1, 2, 4, 6, 6).relu(),
     "channel_shuffle": lambda x: functional.channel_shuffle(x, 2),
+    "diag_embed": lambda x: torch.diag_embed(x[..., 0]),
 }

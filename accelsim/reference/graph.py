@@ -302,9 +302,7 @@ def _nothing_quantized(state: Walk) -> str:
     names = ", ".join(dict.fromkeys(found))
     if not names:
         return "the model computes nothing: it has no operator"
-    return (
-        f"no layer of the model is quantized, so that all of it runs on the host in float32: {names}"
-    )
+    return f"no layer of the model is quantized, so all of it runs on the host in float32: {names}"
 
 
 def _fields(function: Any, result: Any) -> tuple[Any, ...]:

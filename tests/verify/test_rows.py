@@ -67,11 +67,11 @@ def test_pytorch_may_be_steps_from_integers_that_keep_their_bound(
     goldens: Goldens, name: str, steps: int
 ) -> None:
     inputs, exact = outputs(goldens, name)
-    assert goldens.bound(name, inputs, exact, exact) == steps
-    assert goldens.bound(name, inputs, changed(exact, steps + 2), exact) is None
-    assert goldens.bound(name, inputs, exact, changed(exact, 3)) is None
+    assert goldens.framework.bound(name, inputs, exact, exact) == steps
+    assert goldens.framework.bound(name, inputs, changed(exact, steps + 2), exact) is None
+    assert goldens.framework.bound(name, inputs, exact, changed(exact, 3)) is None
 
 
 def test_products_have_no_bound_and_must_be_equal(goldens: Goldens) -> None:
     inputs, exact = outputs(goldens, "query")
-    assert goldens.bound("query", inputs, exact, exact) is None
+    assert goldens.framework.bound("query", inputs, exact, exact) is None

@@ -209,7 +209,9 @@ def test_inputs_whose_names_differ_in_signs_stay_two() -> None:
     assert torch.equal(module(torch.ones(X), torch.zeros(X)), torch.ones(X))
 
 
-@pytest.mark.parametrize("name", ["class", 'a"b', "a\\b", "constant_0", "a.class.b", "forward"])
+@pytest.mark.parametrize(
+    "name", ["class", 'a"b', "a\\b", "constant_0", "a.class.b", "forward", "{1}", "a{b"]
+)
 def test_a_layer_may_have_any_name(name: str) -> None:
     nodes = [node("Conv", "x w", "c", name), node("Mul", "c k", "y", "scale")]
     proto = model(nodes, {"w": W, "k": real(10, 1, 1)}, {"x": (FLOAT, X)}, ["y"])

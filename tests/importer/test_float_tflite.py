@@ -143,3 +143,10 @@ def test_a_constant_that_is_nan_is_refused() -> None:
     broken = constant(np.full(6, np.nan, np.float32), "float32")
     with pytest.raises(ModelError, match="has NaN"):
         converted(tflite_model("ADD", [IMAGE, broken], [IMAGE], "AddOptions"))
+
+
+def test_an_image_of_another_rank_is_refused() -> None:
+    operator, inputs, _, options, fields = CASES["conv"]
+    data = tflite_model(operator, inputs, [out(432, 1)], options, **fields)
+    with pytest.raises(ModelError, match="four axes"):
+        converted(data)

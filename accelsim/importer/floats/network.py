@@ -19,7 +19,8 @@ Pads = Sequence[int]  # top, left, bottom, right
 ROOT_NAMES = frozenset(dir(nn.Module()))
 RESERVED = frozenset(keyword.kwlist) | {"self", "torch", "device", "inf", "nan"}
 """What the forward function that FX writes cannot have as a name of an input."""
-QUOTES = str.maketrans({'"': "'", "\\": "/"})  # FX writes paths between quotation marks
+SIGNS = str.maketrans({'"': "'", "\\": "/", "{": "(", "}": ")"})
+"""FX writes paths into a format string, between quotation marks."""
 
 
 class Network:
@@ -89,7 +90,7 @@ class Network:
         """Put a module at a dotted path; where the path is no such, dots become underscores."""
         for parameter in layer.parameters():
             parameter.requires_grad_(False)
-        name = name.translate(QUOTES)
+        name = "".join(c if c.isprintable() else "_" for c in name.translate(SIGNS))
         *outer, last = name.split(".")
         parent = self._root
         for part in outer:

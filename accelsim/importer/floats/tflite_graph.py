@@ -100,7 +100,14 @@ class TfliteGraph:
         module = self.net.finish([self.plain(index) for index in self.model.outputs])
         known = {node: self.shape(index) for index, node in self._plain.items()}
         for index, node in self._images.items():
-            known[node] = tuple(self.shape(index)[axis] for axis in TO_IMAGE)
+            shape = self.shape(index)
+            if len(shape) != len(TO_IMAGE):
+                name = self.model.tensors[index].name
+                raise ModelError(
+                    f"tensor '{name}' of model {self.model.name} has the shape {shape} where its "
+                    "operator gives four axes; convert the model again"
+                )
+            known[node] = tuple(shape[axis] for axis in TO_IMAGE)
         tensors = [self.model.tensors[index] for index in self.model.inputs]
         return tried(module, [(one.dtype, one.shape) for one in tensors], known)
 

@@ -150,3 +150,8 @@ def test_an_image_of_another_rank_is_refused() -> None:
     data = tflite_model(operator, inputs, [out(432, 1)], options, **fields)
     with pytest.raises(ModelError, match="four axes"):
         converted(data)
+
+
+def test_an_addition_of_one_tensor_is_refused() -> None:
+    with pytest.raises(ModelError, match="has 1 inputs and not two"):
+        converted(tflite_model("ADD", [IMAGE], [IMAGE], "AddOptions"))

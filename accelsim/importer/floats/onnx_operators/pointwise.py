@@ -42,6 +42,8 @@ def binary(call: Callable[..., Any]) -> Any:
     """A rule of two tensors; a constant of one element becomes a number."""
 
     def rule(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
+        if len(node.inputs) != 2:
+            raise graph.wrong(node, f"has {len(node.inputs)} inputs and not two")
         operands: list[Any] = []
         for name in node.inputs:
             values = graph.constant(name)

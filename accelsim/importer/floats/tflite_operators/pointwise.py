@@ -38,6 +38,8 @@ def binary(function: Callable[..., Any]) -> Any:
 
     def rule(graph: TfliteGraph, operator: TfliteOperator) -> None:
         sources = operator.inputs
+        if len(sources) != 2:
+            raise graph.wrong(operator, f"has {len(sources)} inputs and not two")
         shapes = {graph.shape(index) for index in sources}
         image = len(shapes) == 1 and any(graph.as_image(index) for index in sources)
         operands: list[Any] = []

@@ -81,7 +81,7 @@ def pytest(session: nox.Session, *arguments: str) -> None:
 @shared
 def verify(session: nox.Session) -> None:
     """Compile the network, run it on simulator and RTL, and compare every layer."""
-    named = any(re.search(r"^zoo:|\.pt2$|\.py:|^--?h", word) for word in session.posargs)
+    named = any(re.search(r"^zoo:|\.(pt2|onnx|tflite)$|\.py:|^--?h", word) for word in session.posargs)
     model = () if named else ("zoo:digits-resnet",)
     program(session, "accelsim", "verify", *model, *session.posargs)
 
@@ -179,6 +179,17 @@ def mutation(session: nox.Session) -> None:
 def random(session: nox.Session) -> None:
     """Run random programs on RTL and simulator: `-- --config NAME --count N --seed S`."""
     python(session, "-m", "tools.random_programs", *session.posargs)
+
+
+@shared
+def fuzz(session: nox.Session) -> None:
+    """Damage real model files at random and read them: `-- --count N --seed S`."""
+    data = Path(os.environ.get("ACCELSIM_PEER_DATA") or ROOT.parent / "shared" / "data")
+    for kind in ("onnx", "tflite"):
+        files = sorted(str(path) for path in data.rglob(f"*.{kind}"))
+        if not files:
+            session.error(f"there is no .{kind} file in {data}: set ACCELSIM_PEER_DATA")
+        python(session, "-m", f"tests.importer.fuzz_{kind}", *session.posargs, *files)
 
 
 @shared

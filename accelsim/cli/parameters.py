@@ -21,7 +21,9 @@ def _limit(value: float | None) -> float | None:
     return value
 
 
-Model = Annotated[str, typer.Argument(help="zoo:NAME, a torch.export .pt2, or FILE.py:FUNCTION.")]
+Model = Annotated[
+    str, typer.Argument(help="zoo:NAME, a .pt2, .onnx or .tflite file, or FILE.py:FUNCTION.")
+]
 ConfigOption = Annotated[
     str, typer.Option("--config", help="edge8, base16, wide32, or a .toml file.")
 ]

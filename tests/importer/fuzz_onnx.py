@@ -1,7 +1,8 @@
-"""Mutated ONNX models through importer and quantizer, in a process of bounded memory.
+"""Damages `.onnx` files at random and reads them: `python -m tests.importer.fuzz_onnx [FILE…]`.
 
-`python -m tests.importer.fuzz_onnx [--count N] [--seed N] [FILE…]` prints how many were refused in
-one sentence and how many were accepted; anything else that is raised ends it.
+What comes in: files (a small model is always among them), a count of mutants in all, a seed. What
+goes out: how many were refused in one sentence and how many accepted, within bounded memory. Any
+other error ends it, and the mutant is kept as `build/fuzz/onnx-SEED-NUMBER.onnx`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def mutated(rng: np.random.Generator, whole: bytes) -> bytes:
 
 
 def sources(files: list[Path]) -> list[bytes]:
-    """The files, and models built here: first in the list, so more often where there are few."""
+    """The files, and one small model."""
     from tests.importer.onnx_files import qdq_convolution
 
     return [*(path.read_bytes() for path in files), qdq_convolution().SerializeToString()]
@@ -65,8 +66,10 @@ def outcomes(files: list[Path], count: int, seed: int) -> Iterator[bool]:
                 raise AssertionError(f"mutant {number}: no one sentence: {error!s}") from error
             yield False
         except BaseException:
-            Path("build/fuzz_onnx_mutant.onnx").write_bytes(data)
-            sys.stdout.write(f"mutant {number} of seed {seed} is build/fuzz_onnx_mutant.onnx\n")
+            kept = Path("build/fuzz") / f"onnx-{seed}-{number}.onnx"
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(data)
+            sys.stdout.write(f"{kept}\n")
             raise
         else:
             yield True
@@ -74,14 +77,14 @@ def outcomes(files: list[Path], count: int, seed: int) -> Iterator[bool]:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     found = list(outcomes(options.files, options.count, options.seed))
-    sys.stdout.write(f"{found.count(False)} {found.count(True)}\n")
+    sys.stdout.write(f"{found.count(False)} refused, {found.count(True)} accepted\n")
 
 
 if __name__ == "__main__":

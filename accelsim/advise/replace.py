@@ -40,6 +40,15 @@ def traced(module: nn.Module, model: str) -> Traced:
     return Traced(made, known)
 
 
+def known_rule(entry: str) -> Rule:
+    """The rule of `RULE` or `RULE:LAYER`. Raises InputError for one that there is not."""
+    name, _, _ = entry.partition(":")
+    rules = all_rules()
+    if name not in rules:
+        raise InputError(f"there is no replacement '{name}'; there are {', '.join(rules)}")
+    return rules[name]
+
+
 def apply(network: Traced, wanted: Sequence[str]) -> list[str]:
     """Replace, in place, and name what was replaced: "layer: rule".
 
@@ -49,20 +58,18 @@ def apply(network: Traced, wanted: Sequence[str]) -> list[str]:
 
     Raises InputError for a rule that there is not, or that fits no such layer.
     """
-    rules = all_rules()
     done: list[str] = []
     for entry in wanted:
         name, _, layer = entry.partition(":")
-        if name not in rules:
-            raise InputError(f"there is no replacement '{name}'; there are {', '.join(rules)}")
-        sites = [site for site in network.sites(rules[name]) if layer in ("", site.layer)]
+        rule = known_rule(entry)
+        sites = [site for site in network.sites(rule) if layer in ("", site.layer)]
         if not sites:
             where = f"layer '{layer}'" if layer else "any layer"
-            fitting = [site.layer for site in network.sites(rules[name])]
+            fitting = [site.layer for site in network.sites(rule)]
             hint = f"; it fits {', '.join(fitting)}" if fitting else ""
             raise InputError(f"replacement '{name}' does not fit {where} of the model{hint}")
         for site in sites:
-            _put(network, site, rules[name].make(site))
+            _put(network, site, rule.make(site))
             done.append(f"{site.layer}: {name}")
     network.graph.graph.eliminate_dead_code()
     network.graph.recompile()

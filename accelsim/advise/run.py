@@ -17,7 +17,7 @@ import torch
 from accelsim.advise.costs import Placed, costs_of
 from accelsim.advise.findings import findings
 from accelsim.advise.record import AdviseOptions, AdviseRecord, Change
-from accelsim.advise.replace import Traced, apply, traced
+from accelsim.advise.replace import Traced, apply, known_rule, traced
 from accelsim.advise.training import fine_tune, trainable
 from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.calibrate.noise import decibels_of
@@ -31,6 +31,7 @@ from accelsim.quantize import qnnpack_engine, quantize
 Progress = Callable[[str], None]
 _CALIBRATION_SAMPLES = 512
 _MANY = 1 << 62
+FILE = "model.pt2"  # in the folder of --out
 
 
 def run(options: AdviseOptions, progress: Progress, record: AdviseRecord) -> None:
@@ -38,6 +39,7 @@ def run(options: AdviseOptions, progress: Progress, record: AdviseRecord) -> Non
 
     Raises AccelsimError for what a user can mend.
     """
+    _checked(options)
     progress(f"loading {options.model}")
     source = load_model(options.model, options.seed)
     if source.already_quantized or source.framework != "torch":
@@ -54,6 +56,25 @@ def run(options: AdviseOptions, progress: Progress, record: AdviseRecord) -> Non
     record.findings = findings(network, placed, options.config)
     if options.apply:
         _change(options, progress, record, source, network, quantized, placed)
+
+
+def _checked(options: AdviseOptions) -> None:
+    """Refuse before the work what could not be done after it."""
+    for entry in options.apply:
+        known_rule(entry)
+    if options.out is None:
+        return
+    if not options.apply:
+        raise InputError("--out is for the changed network; give --apply NAME with it")
+    path = options.out / FILE
+    if path.resolve() == Path(options.model).resolve():
+        raise InputError(f"--out would overwrite the model {options.model} itself; choose another")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=options.out):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}; choose another --out") from error
 
 
 def _calibrated(source: SourceModel, options: AdviseOptions) -> SourceModel:
@@ -147,7 +168,7 @@ def _write(source: SourceModel, folder: Path) -> Path:
     examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
     with torch.no_grad():
         program = torch.export.export(source.float_module.eval(), examples)
-    path = folder / "model.pt2"
+    path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=folder, suffix=".pt2")

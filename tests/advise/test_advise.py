@@ -97,3 +97,32 @@ def test_misuse_ends_in_one_sentence(script: Path, words: list[str], sentence: s
     assert result.code == 2
     assert sentence in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--apply", "silu-relu7"), "there is no replacement 'silu-relu7'"),
+        (("--out", "FILE"), "give --apply NAME"),
+        (("--apply", "silu-relu6", "--out", "FILE"), "choose another --out"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_the_work(
+    script: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    file = script.parent / "taken"
+    file.touch()
+    given = [str(file) if one == "FILE" else one for one in arguments]
+    result = invoke(script.parent, "advise", f"{script}:make", *given)
+    assert result.code == 2
+    assert sentence in " ".join(result.err.split())
+    assert "loading" not in result.err
+
+
+def test_the_changed_network_never_overwrites_the_model(tmp_path: Path) -> None:
+    given = tmp_path / "model.pt2"
+    given.write_bytes(b"mine")
+    result = invoke(tmp_path, "advise", str(given), "--apply", "silu-relu6", "--out", str(tmp_path))
+    assert result.code == 2
+    assert "overwrite the model" in " ".join(result.err.split())
+    assert given.read_bytes() == b"mine"

@@ -212,10 +212,12 @@ class Lookup:
 class Softmax:
     """TFLite's int8 softmax over channels; output scale 1/256, zero point -128.
 
-    `table[d]` is exp(-d·scale·beta) in Q0.31 for d = max - x, see `spec.arithmetic.softmax`.
+    `table[d]` is exp(-d·scale·beta) in Q0.31 for d = max - x, see `spec.arithmetic.softmax`. With
+    `levels` each result s becomes levels[s + 128]: the same share in other levels.
     """
 
     table: I32  # (256,)
+    levels: I8 | None = None  # (256,)
 
 
 @dataclass(frozen=True, slots=True)

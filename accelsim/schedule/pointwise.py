@@ -98,15 +98,18 @@ def schedule_rows(
     views: tuple[View, View],
     prepare: Callable[[Unit, int, Box], dict[str, int]],
     blocks_tile: int,
+    levels: bytes | None = None,
 ) -> dict[str, int]:
     """Units of an instruction that takes pixel by pixel, `blocks_tile` channel blocks at once.
 
     `prepare` loads what a tile needs besides its pixels and gives the fields of the instruction.
+    Results go through the table `levels` (256 words), where there is one.
     """
     config = builder.config
     source, target = merged(*views)
     images, height, width = target.shape
-    pixels = min(builder.inputs.size // blocks_tile, MAX_COUNT)
+    room = builder.inputs.size if levels is None else _half(builder)
+    pixels = min(room // blocks_tile, MAX_COUNT)
     cols_tile = min(width, pixels)
     rows_tile = min(height, max(1, pixels // cols_tile))
     boxes = [
@@ -134,6 +137,12 @@ def schedule_rows(
             **prepare(unit, tile, box),
         }
         unit.compute.append(make_step(config, instruction, values, index, tile))
+        if levels is not None:
+            place = Place(box.shape, values["tail"], index, tile)
+            found = dst_base + builder.outputs.size // 2
+            lut = builder.load_table(levels, levels, unit, tile)
+            unit.compute.append(looked_up(builder, place, dst_base, found, lut))
+            dst_base = found
         unit.compute.append(store_box(config, target, box, dst_base, index, tile))
         builder.units.append(unit)
     return {
@@ -143,9 +152,16 @@ def schedule_rows(
     }
 
 
-def check_row(builder: Builder, name: str, channels: int, blocks: int) -> None:
+def _half(builder: Builder) -> int:
+    """Rows of a tile whose results are looked up: of an input, and of half an output slot."""
+    return min(builder.inputs.size, builder.outputs.size // 2)
+
+
+def check_row(
+    builder: Builder, name: str, channels: int, blocks: int, *, looked_up: bool = False
+) -> None:
     """Raise ModelError for a row of channels that no instruction takes as one."""
-    most = min(128, builder.inputs.size)
+    most = min(128, _half(builder) if looked_up else builder.inputs.size)
     if blocks > most:
         raise ModelError(
             f"layer {name}: a row of {channels} channels exceeds {most * builder.config.lanes}, "

@@ -38,14 +38,32 @@ def test_softmax_equals_the_specification(shape: tuple[int, ...], axis: int, sca
     np.testing.assert_array_equal(reference.run_layer("y", (stored,)), golden)
 
 
-@pytest.mark.parametrize(("scale", "zero"), [(1 / 128, 0), (1 / 256, 1)])
-def test_softmax_of_another_output_is_left_to_the_host(scale: float, zero: int) -> None:
+@pytest.mark.parametrize(("scale", "zero"), [(1 / 255, 0), (1 / 128, 0), (1 / 256, 77)])
+def test_softmax_of_another_output_is_rounded_twice(scale: float, zero: int) -> None:
+    reference = layer(
+        "y",
+        [Input((40, 9), np.float32(0.1), 7)],
+        lambda module, x: module.emit(relax.op.nn.softmax(x, axis=-1)),
+        scale,
+        zero,
+    )
+    stored = rows(np.random.default_rng(3), (40, 9))
+    stored = stored.reshape(reference.network.layer("y").input_shapes[0])
+    table = exponentials(float(np.float32(0.1)))
+    shares = normalization.softmax(stored, np.asarray(table)).astype(np.float64) + 128
+    inverse = np.float32(1) / np.float32(scale)
+    steps = np.rint((shares / 256).astype(np.float32) * inverse)
+    expected = np.minimum(steps + zero - 128, 127)
+    np.testing.assert_array_equal(reference.run_layer("y", (stored,)), expected)
+
+
+def test_softmax_of_an_output_much_finer_is_left_to_the_host() -> None:
     reference = layer(
         "y",
         [Input((2, 9), np.float32(0.1), 7)],
         lambda module, x: module.emit(relax.op.nn.softmax(x, axis=-1)),
-        scale,
-        zero,
+        1 / 1024,
+        0,
     )
     assert reference.network.layer("y").kind == "host"
 

@@ -197,7 +197,8 @@ def lookup(p: Lookup, values: Values, _: Shape) -> np.ndarray:
 
 @compute.register
 def softmax(p: Softmax, values: Values, _: Shape) -> np.ndarray:
-    return normalization.softmax(values[0], p.table)
+    shares = normalization.softmax(values[0], p.table)
+    return shares if p.levels is None else p.levels[shares.astype(np.int64) + 128]
 
 
 @compute.register

@@ -1,9 +1,14 @@
-"""Softmax over the channels, as TFLite's int8 kernel computes it, in every rounding."""
+"""Softmax over the channels, as TFLite's int8 kernel computes it, in every rounding.
+
+TFLite's has steps of 1/256 from the lowest value on. Another output takes its result through a
+table, as a requantize behind it would.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from tvm import te, tirx
 
 from accelsim.artifacts import Softmax
@@ -11,11 +16,13 @@ from accelsim.legalize.exponential import exponentials
 from accelsim.legalize.expressions import Arguments, output, output_shape
 from accelsim.legalize.frame import Frame, leaf_of, operator_of
 from accelsim.legalize.graph import Node
-from accelsim.legalize.integer_op import IntegerOp, Rejection
+from accelsim.legalize.integer_op import IntegerOp, Quantization, Rejection
 from accelsim.legalize.operators import Operator
+from accelsim.legalize.rescale import FULL, table_of
 from accelsim.spec.normalization import LARGEST_ROW
 
-SCALE, ZERO_POINT = 1 / 256, -128  # of the output, int8 domain
+OWN = Quantization(np.float32(1 / 256), -128, "int8", FULL)  # of TFLite's result
+MOST_STEPS = 2.0  # by which another output may miss the real one
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
@@ -29,17 +36,32 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         return Rejection(f"its axis {axis} is not the one of its channels")
     if leaf.shape[axis] > LARGEST_ROW:
         return Rejection(f"its rows have {leaf.shape[axis]} elements, the NPU takes {LARGEST_ROW}")
-    target = frame.quantization
-    if float(target.scale) != SCALE or target.int8_zero_point != ZERO_POINT:
-        return Rejection(
-            f"its output has scale {float(target.scale):g} and not 1/256 from the lowest value on"
-        )
-    if frame.int8_limits != (-128, 127):
+    if frame.int8_limits != FULL:
         return Rejection("its output is clipped")
+    levels = None
+    if not OWN.same_levels(frame.quantization):
+        target = frame.quantization
+        scale, bound = float(target.scale), distance(leaf.shape[axis], float(target.scale))
+        if frame.rounding == "tflite":
+            return Rejection(f"its output has scale {scale:g} and not TFLite's 1/256 from -128 on")
+        if bound > MOST_STEPS:
+            return Rejection(
+                f"its output has scale {scale:g}, in which its integers may miss the real result "
+                f"by {bound:.1f} steps"
+            )
+        levels = table_of(OWN, target, frame.rounding, FULL)
     table = exponentials(beta * float(leaf.quantization.scale))
     if table is None:
         return Rejection("its input's scale is 2^-26 or less, which TFLite's kernel refuses")
-    return operator_of(frame, "softmax", (leaf,), Softmax(table))
+    return operator_of(frame, "softmax", (leaf,), Softmax(table, levels))
+
+
+def distance(length: int, scale: float) -> float:
+    """Steps from the real result at most, of an output in levels of its own.
+
+    Half a step, and in steps of 1/256 what TFLite's result misses, which ends at 255.
+    """
+    return 0.5 + 2.0**-12 + (1 + length / 4096 + 1 / 1024) / (256 * scale)
 
 
 def _scaled(frame: Frame, expr: Any) -> tuple[Any, float]:
@@ -53,7 +75,7 @@ def _scaled(frame: Frame, expr: Any) -> tuple[Any, float]:
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
-    """Largest, exponentials, their sum, its reciprocal, and the shares."""
+    """Largest, exponentials, their sum, its reciprocal, the shares, and perhaps their levels."""
     (x,) = arguments.activations
     table = arguments.values.table
     n, h, w, channels = output_shape(op)
@@ -82,7 +104,11 @@ def expression(op: IntegerOp, arguments: Arguments) -> Any:
         rounded = (scaled + ((one << places) >> 1)) >> places
         return (tirx.min(rounded, tirx.const(255, "int64")) - 128).astype("int8")
 
-    return output(op, share, "softmax")
+    if op.compute.levels is None:
+        return output(op, share, "softmax")
+    shares = te.compute(output_shape(op), share, name="shares")
+    levels = arguments.values.levels
+    return output(op, lambda *at: levels(shares(*at).astype("int32") + 128), "softmax")
 
 
 def _reciprocals(rows: tuple[int, ...], total: Any, zeros: Any) -> Any:

@@ -1,5 +1,7 @@
 """Softmax over the channels in TFLite's int8 arithmetic, whatever rounding the network has.
 
+An output in other levels than TFLite's has them as a change of scale behind that would give them.
+
 What comes in: an island, or a layer's site. What goes out: its claim and kernel. Exponentials come
 from gemmlowp's fixed point for each of the 256 differences from the largest element, their sum's
 reciprocal from three Newton steps. It must not know other families.
@@ -14,13 +16,16 @@ from typing import Any
 import numpy as np
 from tvm import te, tirx
 
+from accelsim.reference.derive import ends_of
 from accelsim.reference.flow import UNLIMITED, Claim, Island, Node, Source
-from accelsim.reference.kernels import Emitter, Kernel, Values
+from accelsim.reference.kernels import Emitter, Kernel, Values, finished
 from accelsim.reference.multipliers import quantize_multiplier
+from accelsim.reference.network import QuantizedTensor
 from accelsim.reference.operators import Operator
 from accelsim.reference.site import Site
 
 LONGEST = 4096  # elements of a row
+MOST = 2.0  # steps from the real result of an output in levels of its own
 FACTORS = tuple(math.exp(-(2.0**k)) for k in range(-2, 5))  # of the bits of a multiple of 1/4
 
 
@@ -44,10 +49,11 @@ def recognise(island: Island) -> Claim | None:
     axis = int(node.attrs.axis) % len(node.shape)
     if not isinstance(source, Source) or source.shape != source.tensor.shape:
         return None
-    lowest = (output.zero_point, output.clamp_min, output.clamp_max) == (-128, -128, 127)
-    steps = float(output.scale) == 2.0**-8 and beta * float(source.tensor.scale) > 2.0**-26
+    clipped = (output.clamp_min, output.clamp_max) != (-128, 127)
+    near = _plain(output) or (island.rounding != "tflite" and _far(output, axis) <= MOST)
+    steps = near and beta * float(source.tensor.scale) > 2.0**-26
     fits = axis == source.tensor.axis and node.shape[axis] <= LONGEST
-    if not (lowest and steps and fits and island.ending.limits == UNLIMITED):
+    if clipped or not (steps and fits and island.ending.limits == UNLIMITED):
         return None
     return Claim("softmax", Softmax(axis, beta), (source,), node.shape, UNLIMITED)
 
@@ -60,11 +66,26 @@ def kernel(site: Site) -> Kernel:
     reach = math.floor(31 * 2.0 ** (26 - shift))
     values = {"mantissa": mantissa, "shift": shift, "reach": min(reach, 255)}
     named = {name: np.array(value, np.int64) for name, value in values.items()}
-    return Kernel(_emit, named, site.layer.core.axis)
+    if not _plain(site.output):
+        named["inverse"] = np.array(np.float32(1) / site.output.scale, np.float32)
+        named["output_scale"] = np.array(site.output.scale, np.float32)
+        named |= ends_of(site)
+    return Kernel(_emit, named, (site.layer.core.axis, site.rounding == "onnxruntime"))
+
+
+def _plain(output: QuantizedTensor) -> bool:
+    """Whether it has TFLite's levels: 1/256 from the lowest value on."""
+    return float(output.scale) == 2.0**-8 and output.zero_point == -128
+
+
+def _far(output: QuantizedTensor, axis: int) -> float:
+    """See docs/normalization.md."""
+    share = 1 + output.shape[axis] / 4096 + 1 / 1024
+    return float(0.5 + 2.0**-12 + share / (256 * float(output.scale)))
 
 
 def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
-    axis, shape = emit.geometry, emit.shapes.core_output
+    (axis, quotient), shape = emit.geometry, emit.shapes.core_output
     rows = tuple(1 if k == axis else extent for k, extent in enumerate(shape))
     value = emit.load(x[0])
 
@@ -97,7 +118,24 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
     scale = _reciprocal(
         emit, rows, emit.compute(rows, lambda t, i: t[0][i] << t[1][i], total, zeros)
     )
-    return emit.compute(shape, share, powers, scale, zeros)
+    shares = emit.compute(shape, share, powers, scale, zeros)
+    return _levels(emit, shares, p, quotient) if "inverse" in p else shares
+
+
+def _levels(emit: Emitter, shares: Any, p: Values, quotient: bool) -> Any:
+    """Shares of 1/256 from -128 on, in float32, in steps of the output: rounded to even."""
+    shape = emit.shapes.core_output
+
+    def real(t: Any, i: Any) -> Any:
+        return (t[0][i].astype("int32") + 128).astype("float32") * tirx.const(2.0**-8, "float32")
+
+    def level(t: Any, i: Any) -> Any:
+        steps = t[0][i] / t[2][()] if quotient else t[0][i] * t[1][()]
+        return finished(te.nearbyint(steps), *t[3:])
+
+    names = ("inverse", "output_scale", "zero_point", "low", "high")
+    reals = emit.compute(shape, real, shares)
+    return emit.compute(shape, level, reals, *(p[name] for name in names))
 
 
 def _reciprocal(emit: Emitter, rows: tuple[int, ...], raised: Any) -> Any:
@@ -198,6 +236,8 @@ def _away(value: Any) -> Any:
 
 def _distance(site: Site) -> float:
     """See docs/normalization.md."""
+    if not _plain(site.output):
+        return _far(site.output, site.output.axis)
     length = site.output.shape[site.output.axis]
     return 0.5 + length / 4096 + 1 / 1024
 

@@ -1,4 +1,4 @@
-"""Softmax over the channels of each pixel."""
+"""Softmax over the channels of each pixel, and a table of levels behind it where there is one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ def schedule_softmax(
     lanes, chunk = builder.config.lanes, softmax.table.astype("<i4").tobytes()
     source = tensor_view(tensors[layer.inputs[0]], lanes)
     target = tensor_view(tensors[layer.output], lanes)
-    check_row(builder, layer.name, target.channels, target.blocks)
+    levels = None if softmax.levels is None else softmax.levels.astype("<i4").tobytes()
+    looked_up = levels is not None
+    check_row(builder, layer.name, target.channels, target.blocks, looked_up=looked_up)
 
     def table(unit: Unit, tile: int, _: Box) -> dict[str, int]:
+        unit.fills = levels is not None
         return {"lut": builder.load_table((index,), chunk, unit, tile)}
 
-    return schedule_rows(builder, index, "softmax", (source, target), table, target.blocks)
+    views = (source, target)
+    return schedule_rows(builder, index, "softmax", views, table, target.blocks, levels)
 
 
 OPERATORS = (Operator(Softmax, schedule_softmax),)

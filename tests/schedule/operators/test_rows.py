@@ -24,6 +24,9 @@ def norm(rng: np.random.Generator, channels: int) -> LayerNorm:
     return LayerNorm(gain, offset, 16, 12345, 3, -4, -120, 127)
 
 
+KEPT = np.arange(-128, 128).astype(np.int8)
+
+
 @CONFIGURATIONS
 @pytest.mark.parametrize("shape", [*SHAPES, (1, 1, 2, 2100)], ids=str)
 def test_lookup_equals_oracle(shape: Shape4, config: Config) -> None:
@@ -36,6 +39,13 @@ def test_lookup_equals_oracle(shape: Shape4, config: Config) -> None:
 @pytest.mark.parametrize("shape", [*SHAPES, (1, 2, 3, 1000)], ids=str)
 def test_softmax_equals_oracle(shape: Shape4, config: Config) -> None:
     check(layers.one(Softmax(softmax_table(0.05)), shape, shape), config)
+
+
+@CONFIGURATIONS
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 2, 3, 500)], ids=str)
+def test_softmax_in_other_levels_equals_oracle(shape: Shape4, config: Config) -> None:
+    levels = np.random.default_rng(5).permutation(256).astype(np.uint8).view(np.int8)
+    check(layers.one(Softmax(softmax_table(0.05), levels), shape, shape), config)
 
 
 @CONFIGURATIONS
@@ -66,6 +76,7 @@ def test_tables_of_successive_layers_equal_oracle() -> None:
     ("op", "channels", "message"),
     [
         (Softmax(softmax_table(0.1)), 1032, "a row of 1032 channels exceeds 1024"),
+        (Softmax(softmax_table(0.1), KEPT), 520, "a row of 520 channels exceeds 512"),
         (norm(np.random.default_rng(1), 72), 72, "gain and offset of 72 channels exceed"),
     ],
 )

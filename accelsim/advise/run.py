@@ -23,8 +23,10 @@ from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.calibrate.noise import decibels_of
 from accelsim.calibrate.running import batch_size, batches, outputs_of
 from accelsim.calibrate.samples import Samples, own_samples, read_samples
-from accelsim.errors import InputError
+from accelsim.calibrate.traps import check_parameters
+from accelsim.errors import InputError, ModelError
 from accelsim.importer import load_model
+from accelsim.importer.reasons import reason
 from accelsim.metrics import Metric, load_metric
 from accelsim.quantize import qnnpack_engine, quantize
 
@@ -48,6 +50,7 @@ def run(options: AdviseOptions, progress: Progress, record: AdviseRecord) -> Non
             "one that it was made from"
         )
     source = _calibrated(source, options)
+    check_parameters(source.float_module, source.name)
     network = traced(source.float_module, source.name)
     progress("quantizing and timing the network")
     quantized = quantize(source)
@@ -166,8 +169,11 @@ class _Judge:
 def _write(source: SourceModel, folder: Path) -> Path:
     """The changed float network as FOLDER/model.pt2, whole or not at all."""
     examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
-    with torch.no_grad():
-        program = torch.export.export(source.float_module.eval(), examples)
+    try:
+        with torch.no_grad():
+            program = torch.export.export(source.float_module.eval(), examples)
+    except Exception as error:  # torch raises many kinds here
+        raise ModelError(f"model {source.name} cannot be exported: {reason(error)}") from error
     path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -117,6 +117,9 @@ CASES: dict[str, tuple[Any, dict[str, np.ndarray], tuple[int, ...]]] = {
     "largest": (node("ReduceMax", "x", "y", axes=[-1]), {}, X),
     "depth_crd": (node("DepthToSpace", "x", "y", blocksize=2, mode="CRD"), {}, (1, 8, 3, 4)),
     "depth_dcr": (node("DepthToSpace", "x", "y", blocksize=2), {}, (1, 8, 3, 4)),
+    "space": (node("SpaceToDepth", "x", "y", blocksize=2), {}, (1, 3, 4, 6)),
+    "sum_of_three": (node("Sum", "x w x", "y"), {"w": real(6, 1, 1)}, X),
+    "selu": (node("Selu", "x", "y"), {}, X),
     "nearest": (
         node(
             "Resize",

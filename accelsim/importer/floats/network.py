@@ -20,8 +20,8 @@ ROOT_NAMES = frozenset(dir(nn.Module()))
 RESERVED = frozenset(keyword.kwlist) | {"self", "torch", "device", "inf", "nan"}
 """What the forward function that FX writes cannot have as a name of an input."""
 SIGNS = str.maketrans({'"': "'", "\\": "/", **dict.fromkeys(";,()[]{}", "|")})
-"""FX writes paths into a format string, between quotation marks, and `torch.export.load` splits them
-at semicolons, and at commas outside of brackets."""
+"""FX writes paths into a format string, between quotation marks; `torch.export.load` splits them at
+semicolons, and at commas outside of brackets."""
 
 
 class Network:

@@ -113,6 +113,16 @@ def depth_to_space(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     return graph.net.module(node.name, nn.PixelShuffle(size), graph.node(node.input(0)))
 
 
+def space_to_depth(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
+    """SpaceToDepth: channels are blocks' rows, blocks' columns, then the image's channels."""
+    size = int(node.attributes["blocksize"])
+    n, c, h, w = graph.shape(node.input(0))
+    shape = (n, c, h // size, size, w // size, size)
+    x = graph.net.call(f"{node.name}/split", torch.reshape, graph.node(node.input(0)), shape)
+    turned = graph.net.call(f"{node.name}/permute", torch.permute, x, (0, 3, 5, 1, 2, 4))
+    return graph.net.call(node.name, torch.reshape, turned, graph.shape(node.outputs[0]))
+
+
 def resize(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     """Resize of the two last axes: nearest by whole factors, or linear between pixel centres."""
     before, after = graph.shape(node.input(0)), graph.shape(node.outputs[0])
@@ -234,6 +244,7 @@ RULES: dict[str, Any] = {
     "ReduceMax": reduce(torch.amax),
     "ReduceMin": reduce(torch.amin),
     "DepthToSpace": depth_to_space,
+    "SpaceToDepth": space_to_depth,
     "Resize": resize,
     "Gather": gather,
     "GatherElements": gather_elements,

@@ -18,8 +18,8 @@ import numpy as np
 
 from accelsim.artifacts import Pool2d, Requantize
 from accelsim.errors import ModelError
-from accelsim.schedule.limits import check_padding
-from accelsim.schedule.view import Span, View, check_strides
+from accelsim.schedule.limits import check_padding, step
+from accelsim.schedule.view import Box, Span, View, check_strides, dense, tail
 from accelsim.schedule.window import Axis
 
 
@@ -45,6 +45,35 @@ class Phase:
     apart: int
     kernel: int
     axis: Axis
+
+
+def needed(region: Region, box: Box) -> Box:
+    """What windows of `box` read; the kernel's part outside the input left out."""
+    kernel = region.pool.kernel
+    rows = region.rows.needs(box.rows, (0, kernel[0]))
+    return Box(box.image, rows, region.cols.needs(box.cols, (0, kernel[1])), box.blocks)
+
+
+def window_fields(region: Region, box: Box, lanes: int) -> dict[str, int]:
+    """Fields of a `pool` of one tile: what it reads, in which windows, and what it writes."""
+    pool, rows, cols = region.pool, region.rows, region.cols
+    piece = needed(region, box)
+    return {
+        "in_h": piece.shape[0],
+        "in_w": piece.shape[1],
+        **dense("in", piece.shape),
+        "origin_h": rows.origin(box.rows, (0, pool.kernel[0]), piece.rows[0]),
+        "origin_w": cols.origin(box.cols, (0, pool.kernel[1]), piece.cols[0]),
+        "stride_h": step(pool.stride[0]),
+        "stride_w": step(pool.stride[1]),
+        "kernel_h": pool.kernel[0],
+        "kernel_w": pool.kernel[1],
+        "out_h": box.shape[0],
+        "out_w": box.shape[1],
+        "blocks": box.shape[2],
+        "tail": tail(region.target.channels, box.blocks, lanes),
+        **dense("dst", box.shape),
+    }
 
 
 def regions(name: str, pool: Pool2d, source: View, target: View) -> list[Region]:

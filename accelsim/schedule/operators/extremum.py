@@ -12,13 +12,13 @@ import numpy as np
 
 from accelsim.artifacts import Extremum, Layer, Pool2d, TensorExtent
 from accelsim.schedule.build import Builder, Unit
-from accelsim.schedule.counting import Region, regions
-from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile, step
+from accelsim.schedule.counting import Region, needed, regions, window_fields
+from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile
 from accelsim.schedule.long_maximum import Tables, Window, schedule_long_maximum
 from accelsim.schedule.operators import Operator
 from accelsim.schedule.pointwise import Place, looked_up
 from accelsim.schedule.step import make_step
-from accelsim.schedule.view import Box, dense, load_box, spans, store_box, tail, tensor_view
+from accelsim.schedule.view import Box, load_box, spans, store_box, tail, tensor_view
 from accelsim.schedule.window import tile_sizes
 
 _INVERSE = (-1 - np.arange(-128, 128)).astype("<i4").tobytes()
@@ -108,11 +108,7 @@ def _windows(job: _Job, tile: int, region: Region, tiling: tuple[int, int, int])
 
 def _tile(job: _Job, tile: int, region: Region, box: Box) -> None:
     builder, index, tables = job.builder, job.index, job.tables
-    config, pool, rows, cols = builder.config, region.pool, region.rows, region.cols
-    kernel = ((0, pool.kernel[0]), (0, pool.kernel[1]))
-    piece = Box(
-        box.image, rows.needs(box.rows, kernel[0]), cols.needs(box.cols, kernel[1]), box.blocks
-    )
+    config, piece = builder.config, needed(region, box)
     unit = Unit(index)
     lanes = tail(region.target.channels, box.blocks, config.lanes)
     before, after = tables.load(builder, unit, tile)
@@ -124,24 +120,10 @@ def _tile(job: _Job, tile: int, region: Region, box: Box) -> None:
         unit.compute.append(looked_up(builder, place, base, found, before))
         base = found
     result, _ = builder.outputs.take(None)
-    height, width, blocks = box.shape
     values = {
         "in_base": base,
-        "in_h": piece.shape[0],
-        "in_w": piece.shape[1],
-        **dense("in", piece.shape),
-        "origin_h": rows.origin(box.rows, kernel[0], piece.rows[0]),
-        "origin_w": cols.origin(box.cols, kernel[1], piece.cols[0]),
-        "stride_h": step(pool.stride[0]),
-        "stride_w": step(pool.stride[1]),
-        "kernel_h": pool.kernel[0],
-        "kernel_w": pool.kernel[1],
-        "out_h": height,
-        "out_w": width,
-        "blocks": blocks,
-        "tail": lanes,
         "dst_base": result,
-        **dense("dst", box.shape),
+        **window_fields(region, box, config.lanes),
         "clamp_min": -128,
         "clamp_max": 127,
     }

@@ -13,8 +13,8 @@ from accelsim.artifacts import Layer, Pool2d, TensorExtent
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.constant_weights import ConstantWeights
 from accelsim.schedule.conv_tiling import ConvShape, choose
-from accelsim.schedule.counting import Region, regions
-from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile, step
+from accelsim.schedule.counting import Region, needed, regions, window_fields
+from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile
 from accelsim.schedule.long_maximum import Window, schedule_long_maximum
 from accelsim.schedule.matrix import MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
@@ -28,11 +28,9 @@ from accelsim.schedule.parameters import (
 from accelsim.schedule.step import make_step
 from accelsim.schedule.view import (
     Box,
-    dense,
     load_box,
     spans,
     store_box,
-    tail,
     tensor_view,
 )
 from accelsim.schedule.window import tile_sizes
@@ -153,33 +151,15 @@ def _tile(
     region: Region,
     box: Box,
 ) -> None:
-    config, pool, rows, cols = builder.config, region.pool, region.rows, region.cols
-    unit = Unit(index)
-    kernel = ((0, pool.kernel[0]), (0, pool.kernel[1]))
-    piece = Box(
-        box.image, rows.needs(box.rows, kernel[0]), cols.needs(box.cols, kernel[1]), box.blocks
-    )
+    config, pool, unit = builder.config, region.pool, Unit(index)
+    piece = needed(region, box)
     base, _ = builder.inputs.take(None)
     unit.inputs.append(load_box(config, region.source, piece, base, index, tile))
     dst_base, _ = builder.outputs.take(None)
-    height, width, blocks = box.shape
     values = {
         "in_base": base,
-        "in_h": piece.shape[0],
-        "in_w": piece.shape[1],
-        **dense("in", piece.shape),
-        "origin_h": rows.origin(box.rows, kernel[0], piece.rows[0]),
-        "origin_w": cols.origin(box.cols, kernel[1], piece.cols[0]),
-        "stride_h": step(pool.stride[0]),
-        "stride_w": step(pool.stride[1]),
-        "kernel_h": pool.kernel[0],
-        "kernel_w": pool.kernel[1],
-        "out_h": height,
-        "out_w": width,
-        "blocks": blocks,
-        "tail": tail(region.target.channels, box.blocks, config.lanes),
         "dst_base": dst_base,
-        **dense("dst", box.shape),
+        **window_fields(region, box, config.lanes),
     }
     if region.requantize is None:
         values |= {"clamp_min": pool.clamp_min, "clamp_max": pool.clamp_max}

@@ -5,7 +5,6 @@ its three forms. It must not know the hardware."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,11 +12,11 @@ import torch
 
 from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.errors import ModelError
-from accelsim.importer.reasons import reason
 from accelsim.quantize.calibrated import has_observers
 from accelsim.quantize.canonical import canonical
 from accelsim.quantize.converters import to_relax
 from accelsim.quantize.excluded import excluded_layers
+from accelsim.quantize.export_program import export_program
 from accelsim.quantize.exported_names import exported_names, keep_names
 from accelsim.quantize.fx_graph import FxQuantized, quantize_fx
 from accelsim.quantize.golden import label_layers
@@ -137,20 +136,10 @@ def _exported(source: SourceModel, given: torch.export.ExportedProgram) -> Quant
 def _labelled(
     source: SourceModel, quantized: FxQuantized, runs: bool = True, kept: tuple[str, ...] = ()
 ) -> QuantizedModel:
-    program = _export(quantized.reference, source)
+    program = export_program(quantized.reference, source)
     keep_names(program, quantized.names)
     int8 = quantized.int8 if runs else None
     return _assemble(source, program, quantized.names, int8, kept)
-
-
-def _export(module: torch.nn.Module, source: SourceModel) -> torch.export.ExportedProgram:
-    examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
-    try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            return torch.export.export(module, examples)
-    except Exception as error:  # torch raises many kinds here
-        raise ModelError(f"model {source.name} cannot be exported: {reason(error)}") from error
 
 
 def _assemble(

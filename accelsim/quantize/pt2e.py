@@ -17,6 +17,7 @@ from accelsim.artifacts import SourceModel
 from accelsim.errors import ModelError, ToolError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.calibrated import check_observer, is_observer
+from accelsim.quantize.export_program import export_program
 from accelsim.quantize.names import is_dequantize, is_quantize
 
 
@@ -41,13 +42,7 @@ def export_pt2e(source: SourceModel) -> torch.export.ExportedProgram:
     module: Any = source.float_module
     if any(is_observer(one) for one in module.modules()):
         module = _converted(module, source.name)
-    examples = tuple(torch.from_numpy(array) for array in source.example_inputs)
-    try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            return torch.export.export(module, examples)
-    except Exception as error:  # torch raises many kinds here
-        raise ModelError(f"model {source.name} cannot be exported: {reason(error)}") from error
+    return export_program(module, source)
 
 
 def _converted(module: Any, model: str) -> Any:

@@ -5,6 +5,7 @@ What comes in: Relax calls. What goes out: nodes. It must not know files.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,47 +106,24 @@ def _with_bias(
     return made
 
 
-def _convolution(w: Writer, variable: Any, call: Any, layer: str) -> Result:
+def _convolution(w: Writer, variable: Any, call: Any, layer: str, operator: str) -> Result:
     attributes = call.attrs
     if str(attributes.data_layout) not in ("NCHW", "NCW"):
         return None
-    if str(attributes.kernel_layout) not in ("OIHW", "OIW"):
+    layouts = ("OIHW", "OIW") if operator == "Conv" else ("IOHW", "IOW")
+    if str(attributes.kernel_layout) not in layouts:
         return None
     inputs = [w.name(call.args[0]), w.name(call.args[1], f"{layer}.weight")]
-    return _with_bias(
-        w,
-        variable,
-        "Conv",
-        inputs,
-        call,
-        layer,
-        kernel_shape=shape_of(call.args[1])[2:],
-        strides=numbers(attributes.strides),
-        pads=numbers(attributes.padding),
-        dilations=numbers(attributes.dilation),
-        group=int(attributes.groups),
-    )
-
-
-def _transposed(w: Writer, variable: Any, call: Any, layer: str) -> Result:
-    attributes = call.attrs
-    if str(attributes.data_layout) not in ("NCHW", "NCW"):
-        return None
-    inputs = [w.name(call.args[0]), w.name(call.args[1], f"{layer}.weight")]
-    return _with_bias(
-        w,
-        variable,
-        "ConvTranspose",
-        inputs,
-        call,
-        layer,
-        kernel_shape=shape_of(call.args[1])[2:],
-        strides=numbers(attributes.strides),
-        pads=numbers(attributes.padding),
-        output_padding=numbers(attributes.output_padding),
-        dilations=numbers(attributes.dilation),
-        group=int(attributes.groups),
-    )
+    given: dict[str, Any] = {
+        "kernel_shape": shape_of(call.args[1])[2:],
+        "strides": numbers(attributes.strides),
+        "pads": numbers(attributes.padding),
+        "dilations": numbers(attributes.dilation),
+        "group": int(attributes.groups),
+    }
+    if operator == "ConvTranspose":
+        given["output_padding"] = numbers(attributes.output_padding)
+    return _with_bias(w, variable, operator, inputs, call, layer, **given)
 
 
 def _matmul(w: Writer, variable: Any, call: Any, layer: str) -> Result:
@@ -194,10 +172,10 @@ def _adaptive(w: Writer, variable: Any, call: Any, layer: str) -> Result:
 TABLE: dict[str, Emit] = {
     "relax.quantize": _quantize,
     "relax.dequantize": _dequantize,
-    "relax.nn.conv1d": _convolution,
-    "relax.nn.conv2d": _convolution,
-    "relax.nn.conv1d_transpose": _transposed,
-    "relax.nn.conv2d_transpose": _transposed,
+    "relax.nn.conv1d": partial(_convolution, operator="Conv"),
+    "relax.nn.conv2d": partial(_convolution, operator="Conv"),
+    "relax.nn.conv1d_transpose": partial(_convolution, operator="ConvTranspose"),
+    "relax.nn.conv2d_transpose": partial(_convolution, operator="ConvTranspose"),
     "relax.matmul": _matmul,
     "relax.nn.max_pool1d": _pool,
     "relax.nn.max_pool2d": _pool,

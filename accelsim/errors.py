@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+INTERRUPTED = 130  # exit code after Ctrl-C
+
 
 class AccelsimError(Exception):
     """Base of every error that a user can cause or must act on (exit code 2)."""
@@ -52,3 +54,11 @@ class RtlError(AccelsimError):
     exit_code = 1
     instruction: int | None = None
     digests: Mapping[int, int] | None = None
+
+
+def ending(error: BaseException) -> tuple[str, int]:
+    """One sentence about what ended a run, and its exit code; 3 where the fault is accelsim's."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", INTERRUPTED
+    code = error.exit_code if isinstance(error, AccelsimError) else 3
+    return str(error) or type(error).__name__, code

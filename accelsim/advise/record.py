@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from accelsim.errors import AccelsimError
+from accelsim.errors import ending
 from accelsim.spec.config import Config
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,4 @@ class AdviseRecord:
 
     def fail(self, error: BaseException) -> None:
         """Note why the run ended."""
-        self.error, self.exit_code = str(error) or type(error).__name__, 3
-        if isinstance(error, KeyboardInterrupt):
-            self.error, self.exit_code = "interrupted", INTERRUPTED
-        elif isinstance(error, AccelsimError):
-            self.exit_code = error.exit_code
+        self.error, self.exit_code = ending(error)

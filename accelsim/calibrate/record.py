@@ -11,9 +11,7 @@ from accelsim.calibrate.options import QuantizeOptions
 from accelsim.calibrate.placement import Placement
 from accelsim.calibrate.sensitivity import Sensitivity
 from accelsim.calibrate.trials import Choice, Trial
-from accelsim.errors import AccelsimError, TimeLimitError
-
-INTERRUPTED = 130
+from accelsim.errors import INTERRUPTED, TimeLimitError, ending
 
 
 @dataclass(slots=True)
@@ -53,12 +51,6 @@ class QuantizeRecord:
 
     def fail(self, error: BaseException) -> None:
         """Note why the run ended."""
-        self.error = str(error) or type(error).__name__
-        if isinstance(error, KeyboardInterrupt):
-            self.exit_code, self.error = INTERRUPTED, "interrupted"
-        elif isinstance(error, TimeLimitError):
-            self.exit_code = error.exit_code
-        elif isinstance(error, AccelsimError):
-            self.status, self.exit_code = "error", error.exit_code
-        else:
-            self.status, self.exit_code = "error", 3
+        self.error, self.exit_code = ending(error)
+        if not isinstance(error, (KeyboardInterrupt, TimeLimitError)):
+            self.status = "error"

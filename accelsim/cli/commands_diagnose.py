@@ -6,13 +6,14 @@ import sys
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from accelsim.cli.console import Streams, nobody_reads, streams_of
-from accelsim.cli.execution import model_code, request_of
-from accelsim.cli.output import check_json_target, write_json_output
+from accelsim.cli.analysis import finish, work
+from accelsim.cli.console import streams_of
+from accelsim.cli.execution import request_of
+from accelsim.cli.output import check_json_target
 from accelsim.cli.parameters import (
     BackendOption,
     ConfigOption,
@@ -21,11 +22,7 @@ from accelsim.cli.parameters import (
     SeedOption,
     TimeLimitOption,
 )
-from accelsim.cli.stops import stoppable
 from accelsim.spec.config import load_config
-
-if TYPE_CHECKING:
-    from accelsim.diagnose import DiagnoseRecord
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +51,8 @@ def diagnose(
     rtl_bug: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> int:
     """Find where a network goes wrong between float and RTL: each rung, each layer's noise."""
-    from accelsim.diagnose import DiagnoseOptions, DiagnoseRecord
+    from accelsim.diagnose import DiagnoseOptions, DiagnoseRecord, document, text
+    from accelsim.diagnose import diagnose as walk
     from accelsim.verify import VerifyOptions
     from accelsim.verify import folder as run_folder
 
@@ -83,38 +81,5 @@ def diagnose(
     io = streams_of(context)
     with run_folder.held(claimed):
         run_folder.write_run(claimed, given.config, request_of(options.verify))
-        _run(record, io, time_limit)
-    return _finish(record, io, json)
-
-
-def _run(record: DiagnoseRecord, io: Streams, time_limit: float | None) -> None:
-    from accelsim.diagnose import diagnose as walk
-
-    with stoppable(time_limit) as stop:
-        try:
-            with io.working(), model_code(record.options.verify.model):
-                walk(record.options, io.progress, record)
-        except (Exception, KeyboardInterrupt) as error:
-            stop.settle()
-            if io.debug:
-                io.err.print_exception()
-            record.fail(stop.or_else(error))
-
-
-def _finish(record: DiagnoseRecord, io: Streams, json: str | None) -> int:
-    """Print what was found; returns the exit code."""
-    from accelsim.diagnose import document, text
-
-    try:
-        if json is not None:
-            write_json_output(json, document(record))
-        if json != "-":
-            for line in text(record):
-                io.out.print(line, markup=False, soft_wrap=True, highlight=False)
-            sys.stdout.flush()
-    except BrokenPipeError:
-        nobody_reads(sys.stdout)
-    if record.error:
-        prefix = "internal error: " if record.exit_code == 3 else ""
-        io.say(f"accelsim: {prefix}{record.error}")
-    return record.exit_code
+        work(record, model, io, time_limit, lambda: walk(options, io.progress, record))
+    return finish(record, io, json, lambda: document(record), lambda: text(record))

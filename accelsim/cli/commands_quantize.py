@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from accelsim.cli.console import Streams, nobody_reads, streams_of
-from accelsim.cli.execution import model_code
-from accelsim.cli.output import check_json_target, write_json_output
-from accelsim.cli.parameters import JsonOption, Model, SeedOption, TimeLimitOption
-from accelsim.cli.stops import stoppable
-
-if TYPE_CHECKING:
-    from accelsim.calibrate import QuantizeRecord
+from accelsim.cli.analysis import finish, work
+from accelsim.cli.console import streams_of
+from accelsim.cli.output import check_json_target
+from accelsim.cli.parameters import (
+    DataOption,
+    JsonOption,
+    MetricOption,
+    Model,
+    SeedOption,
+    TestOption,
+    TimeLimitOption,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -27,18 +31,9 @@ def quantize(
     context: typer.Context,
     model: Model,
     out: Annotated[Path, typer.Option("--out", help="Folder, or a file that ends in .pt2.")],
-    data: Annotated[
-        str | None,
-        typer.Option(help="Calibration samples: .npz, .npy or FILE.py:FUNCTION."),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(help="Labelled samples for the accuracy, in the same forms."),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(help="top1, top5, or FILE.py:FUNCTION(outputs, labels); the model's own."),
-    ] = None,
+    data: DataOption = None,
+    test: TestOption = None,
+    metric: MetricOption = None,
     calibration: Annotated[
         str, typer.Option(help="auto, minmax, percentile, mse or entropy.")
     ] = "auto",
@@ -65,7 +60,15 @@ def quantize(
     time_limit: TimeLimitOption = None,
 ) -> int:
     """Quantize a float network, and measure layer by layer what it costs."""
-    from accelsim.calibrate import QuantizeOptions, new_record, prepare_base
+    from accelsim.calibrate import (
+        QuantizeOptions,
+        checkpoint,
+        document,
+        new_record,
+        prepare_base,
+        run,
+        text,
+    )
 
     options = QuantizeOptions(
         model=model,
@@ -88,41 +91,16 @@ def quantize(
     check_json_target(json)
     prepare_base(options.base, model)
     record = new_record(options)
-    _run(record, streams_of(context), time_limit)
-    return _finish(record, streams_of(context), json)
-
-
-def _run(record: QuantizeRecord, io: Streams, time_limit: float | None) -> None:
-    from accelsim.calibrate import checkpoint, run
-
-    with stoppable(time_limit) as stop:
-        try:
-            with io.working(), model_code(record.options.model):
-                run(record.options, io.progress, record)
-        except (Exception, KeyboardInterrupt) as error:
-            stop.settle()
-            if io.debug:
-                io.err.print_exception()
-            record.fail(stop.or_else(error))
-        checkpoint(record)
-
-
-def _finish(record: QuantizeRecord, io: Streams, json: str | None) -> int:
-    """Print what was found; returns the exit code."""
-    from accelsim.calibrate import document, text
-
-    try:
-        if json is not None:
-            write_json_output(json, document(record))
-        if json != "-" and (record.trials or not record.error):
-            for line in text(record):
-                io.out.print(line, markup=False, soft_wrap=True)
-            sys.stdout.flush()
-    except BrokenPipeError:
-        nobody_reads(sys.stdout)
-    if record.error:
-        prefix = "internal error: " if record.exit_code == 3 else ""
-        io.say(f"accelsim: {prefix}{record.error}")
-    elif record.exit_code:
-        io.say(f"accelsim: the loss is above --max-loss {record.options.max_loss:g}")
-    return record.exit_code
+    io = streams_of(context)
+    work(record, model, io, time_limit, lambda: run(options, io.progress, record))
+    checkpoint(record)
+    code = finish(
+        record,
+        io,
+        json,
+        lambda: document(record),
+        lambda: text(record) if record.trials or not record.error else (),
+    )
+    if code and not record.error:
+        io.say(f"accelsim: the loss is above --max-loss {options.max_loss:g}")
+    return code

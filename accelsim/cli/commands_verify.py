@@ -17,6 +17,7 @@ from accelsim.cli.parameters import (
     BackendOption,
     ConfigOption,
     JsonOption,
+    MetricOption,
     Model,
     SeedOption,
     TimeLimitOption,
@@ -48,9 +49,7 @@ def verify(
     test_images: Annotated[
         int | None, typer.Option(min=1, help="Test images on sim (all of them by default).")
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="Accuracy by top1, top5 or FILE.py:FUNCTION.")
-    ] = None,
+    metric: MetricOption = None,
     rtl_layers: Annotated[
         int | None,
         typer.Option(min=1, help="On RTL, run so many layers alone, not the whole network."),

@@ -30,6 +30,21 @@ ConfigOption = Annotated[
 BackendOption = Annotated[
     list[str] | None, typer.Option("--backend", help="sim or rtl; repeat for both (the default).")
 ]
+DataOption = Annotated[
+    str | None,
+    typer.Option("--data", help="Calibration samples: .npz, .npy or FILE.py:FUNCTION."),
+]
+TestOption = Annotated[
+    str | None,
+    typer.Option("--test", help="Labelled samples for the accuracy, in the same forms."),
+]
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="Accuracy by top1, top5 or FILE.py:FUNCTION(outputs, labels); else the model's own.",
+    ),
+]
 JsonOption = Annotated[
     str | None, typer.Option("--json", help="Also write the report to FILE, or - for stdout.")
 ]

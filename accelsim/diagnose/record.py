@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accelsim.errors import AccelsimError, InputError
+from accelsim.errors import InputError, ending
 from accelsim.verify import VerifyOptions
 
-INTERRUPTED = 130
 VERDICTS = ("preprocessing", "quantization", "compiler", "simulator", "rtl")
 NOTHING = "nothing wrong"
 
@@ -119,8 +118,4 @@ class DiagnoseRecord:
 
     def fail(self, error: BaseException) -> None:
         """Note why the run ended."""
-        self.error, self.exit_code = str(error) or type(error).__name__, 3
-        if isinstance(error, KeyboardInterrupt):
-            self.error, self.exit_code = "interrupted", INTERRUPTED
-        elif isinstance(error, AccelsimError):
-            self.exit_code = error.exit_code
+        self.error, self.exit_code = ending(error)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from accelsim.artifacts import LayerReport, Program
 from accelsim.compare import Waiver, failing
-
-INTERRUPTED = 130
+from accelsim.errors import INTERRUPTED
 
 
 @dataclass(frozen=True, slots=True)

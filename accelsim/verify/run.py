@@ -13,7 +13,7 @@ import numpy as np
 from accelsim.artifacts import LayerReport, QuantizedModel, SourceModel
 from accelsim.codegen import CompiledModel, compile_model
 from accelsim.compare import Waiver, apply_waivers, not_needed, read_waivers
-from accelsim.errors import AccelsimError, InputError, TimeLimitError
+from accelsim.errors import InputError, TimeLimitError, ending
 from accelsim.importer import load_model
 from accelsim.quantize import quantize
 from accelsim.reference.torch_engines import engine_notes
@@ -25,7 +25,7 @@ from accelsim.verify.layers import LayerCheck, Whole, check_layer, host_layers, 
 from accelsim.verify.library import Library, need_compiler
 from accelsim.verify.network import check_network, check_stalls, note_not_run
 from accelsim.verify.options import Progress, VerifyOptions
-from accelsim.verify.record import INTERRUPTED, RunRecord
+from accelsim.verify.record import RunRecord
 from accelsim.verify.verification import Verification
 
 STORED = (
@@ -216,12 +216,6 @@ def _add(run: Verification, layers: list[LayerReport], waivers: tuple[Waiver, ..
 
 def fail(record: RunRecord, error: BaseException) -> None:
     """Put an error into the record: its message, its exit code, and what the status becomes."""
-    record.error = str(error) or type(error).__name__
-    if isinstance(error, KeyboardInterrupt):
-        record.status, record.exit_code, record.error = "incomplete", INTERRUPTED, "interrupted"
-    elif isinstance(error, TimeLimitError):
-        record.status, record.exit_code = "incomplete", error.exit_code
-    elif isinstance(error, AccelsimError):
-        record.status, record.exit_code = "error", error.exit_code
-    else:
-        record.status, record.exit_code = "error", 3
+    record.error, record.exit_code = ending(error)
+    unfinished = isinstance(error, (KeyboardInterrupt, TimeLimitError))
+    record.status = "incomplete" if unfinished else "error"

@@ -17,8 +17,9 @@ These forms are understood:
     - an `accelsim.artifacts.SourceModel`, which may add calibration batches, a test split and
       labels.
     - a `torch.export.ExportedProgram`, treated as a `.pt2`.
-* `PATH.tflite` and `PATH.onnx`: the parsed file takes the place of the module, and keeps its own
-  tensor names, layout and dtypes.
+* `PATH.tflite` and `PATH.onnx`. Of a quantized file the parsed graph takes the place of the module,
+  and keeps its own tensor names, layout and dtypes. A float file becomes a module of PyTorch with
+  the file's names (`floats`), to be calibrated like any other.
 
 Inputs are of the dtypes in `checks.DTYPES`, with fixed shapes. Everything else ends in one
 ModelError or InputError.

@@ -1,7 +1,10 @@
-"""Post-training quantization, and the QDQ module that compiler and reference both start from.
+"""Quantized networks of every origin as one QDQ module, from which compiler and reference start.
 
-What comes in: a `SourceModel`. What goes out: a `QuantizedModel`. It must not know the hardware,
-the legalized form or how layers are partitioned.
+What comes in: a `SourceModel`, float or quantized. What goes out: a `QuantizedModel`. It must not
+know the hardware, the legalized form or how layers are partitioned.
+
+Quantized ONNX and TensorFlow Lite files are written as QDQ modules by `onnx` and `tflite`, with the
+integers that are in the file. All others are modules and programs of PyTorch.
 
 A module of PyTorch may be float, or quantized in any of PyTorch's ways: prepared or converted, by
 FX, in eager mode or by PT2E (`docs/pytorch.md`). `int8_modules` traces converted ones and packs
@@ -43,7 +46,8 @@ A network that came from TensorFlow Lite has its layout: `data_layout="NHWC"`, k
 
 Weights are constants of dtype int8 (OIHW, or (out, in) of a linear layer) behind a dequantize of
 the same form; per-channel weights have scale and zero point of shape (out_channels,) and axis=0.
-All values are what PyTorch's own quantize gives.
+Values are the file's (uint8 ones as int8, an exact change of zero point), or what PyTorch's own
+quantize gives.
 
 Float operators between dequantize and quantize::
 
@@ -60,7 +64,9 @@ Float operators between dequantize and quantize::
                     R.mean(axis=[2, 3]) with keepdims either way
     flatten, view   R.reshape(x, shape)
 
-Other operators appear as TVM's importer emits them. The bias is float, as in the exported graph.
+Other operators appear as TVM's importer emits them, in TensorFlow Lite's networks with layout NHWC.
+The bias is float, as in the exported graph; of an ONNX or TensorFlow Lite file it is a dequantized
+int32 constant, where the file has one.
 For the qnnpack golden the integer bias is rint(bias / (input_scale · weight_scale)), which is not
 applied here. A convolution or linear layer without bias has no add.
 

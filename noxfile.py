@@ -81,7 +81,9 @@ def pytest(session: nox.Session, *arguments: str) -> None:
 @shared
 def verify(session: nox.Session) -> None:
     """Compile the network, run it on simulator and RTL, and compare every layer."""
-    named = any(re.search(r"^zoo:|\.(pt2|onnx|tflite)$|\.py:|^--?h", word) for word in session.posargs)
+    named = any(
+        re.search(r"^zoo:|\.(pt2|onnx|tflite)$|\.py:|^--?h", word) for word in session.posargs
+    )
     model = () if named else ("zoo:digits-resnet",)
     program(session, "accelsim", "verify", *model, *session.posargs)
 

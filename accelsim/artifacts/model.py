@@ -41,8 +41,8 @@ class SourceModel:
     test_inputs: np.ndarray | None = None  # (samples, ...) in the model's own layout
     test_labels: np.ndarray | None = None  # (samples,) integer class labels
     already_quantized: bool = False  # a QDQ `.pt2`, or a quantized foreign file: skip calibration
-    # The task's figures of merit by name, from float outputs (samples, ...) and `test_labels`; top-1
-    # and top-5 of class scores where there is none.
+    # The task's figures of merit by name, from float outputs (samples, ...) and `test_labels`;
+    # top-1 and top-5 of class scores where there is none.
     metric: Callable[[np.ndarray, np.ndarray], Mapping[str, float]] | None = None
     framework: str = "torch"  # one of FRAMEWORKS: whose file it is
     # Layers of a float model that stay in float: the user's names of layers or of modules that hold

@@ -139,7 +139,9 @@ def _reason_unknown(graph: Graph, node: Node) -> str:
     if culprits:
         name = culprits[0].op.removeprefix("relax.")
         if operators_at(culprits[0].op):
-            return f"{name} inside of it has no quantized result; the NPU runs one operator at a time"
+            return (
+                f"{name} inside of it has no quantized result; the NPU runs one operator at a time"
+            )
         return f"{name} has no integer form on the NPU"
     name = node.op.removeprefix("relax.").removeprefix("nn.")
     return f"{name} is given something that is not a quantized activation"

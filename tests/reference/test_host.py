@@ -140,5 +140,5 @@ def test_a_model_of_constants_alone_has_no_layer_to_verify() -> None:
     module = QdqModule(x=(1, 4))
     value = module.emit(op.sin(module.weight(np.zeros((1, 4)), np.ones(1), np.zeros(1))))
     out = module.quantize(value, "fixed", np.float32(0.1), 0)
-    with pytest.raises(ModelError, match="no layer of the model is quantized.*: sin"):
+    with pytest.raises(ModelError, match=r"no layer of the model is quantized.*: sin"):
         read_network(module.module(module.dequantize(out)))

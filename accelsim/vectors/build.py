@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -47,6 +48,9 @@ def _goldens(name: str, operator: OperatorCase) -> tuple[QuantizedModel, dict[st
     names = ("x", "y", "z")[: len(operator.shapes)]
     calibration = tuple(batch[0] for batch in batches) if len(names) == 1 else ()
     source = SourceModel(name, module, batches[0], names, calibration=calibration)
+    if operator.quantized:
+        program = torch.export.export(module, tuple(map(torch.from_numpy, batches[0])))
+        source = replace(source, float_module=program, calibration=(), already_quantized=True)
     quantized = quantize(source)
     reference = build(quantized)
     given = zip(quantized.input_names, batches[0], strict=True)

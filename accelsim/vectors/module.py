@@ -12,7 +12,8 @@ from torch import Tensor, nn
 class OperatorCase:
     """A module and the shapes of its inputs, NCHW. `operator` is the layer's name in a program.
 
-    `torch_defect` says why PyTorch's int8 kernel of this operator is no golden.
+    `torch_defect` says why PyTorch's int8 kernel of this operator is no golden. A `quantized`
+    module has its quantizes already.
     """
 
     operator: str
@@ -20,6 +21,7 @@ class OperatorCase:
     shapes: tuple[tuple[int, ...], ...]
     make: Callable[[], nn.Module]
     torch_defect: str = ""
+    quantized: bool = False
 
 
 def layers(

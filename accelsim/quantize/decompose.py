@@ -84,6 +84,8 @@ class Guarded:
             }
             inner = _traced(node, target, simpler)
             calls = [] if inner is None else [one for one in inner.graph.nodes if _is_call(one)]
+            if [one.target for one in calls] == [target]:
+                continue  # the function itself, which has failed
             if len(calls) <= LONGEST and all(map(self._can, calls)):
                 return inner
         return None

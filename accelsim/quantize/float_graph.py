@@ -13,6 +13,7 @@ Its int8 clamp wants both limits: a clamp with one becomes a minimum or maximum 
 from __future__ import annotations
 
 import copy
+import operator
 import traceback
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.names import operator_name, traced_names
 
+_SEVERAL = frozenset({"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"})
 _BYPASSED = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity)
 
 
@@ -42,8 +44,10 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
         ModelError: not traceable, or "same" padding that differs between two sides.
     """
     _number_same_padding(module, model)
+    _give_gains(module)
     graph, scopes = _trace(module, model)
     names = traced_names(graph, scopes)
+    _refuse_slices_of_tuples(graph, names, model)
     bypassed = _bypass(graph, module)
     unshared = _unshare(graph, module, names)
     completed = _complete_convolutions(graph)
@@ -56,6 +60,28 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
     pairs = list(zip(repaired.graph.nodes, retraced.nodes, strict=True))
     renamed = {new.name: names[old.name] for old, new in pairs if old.name in names}
     return repaired, retraced, renamed
+
+
+def _give_gains(module: nn.Module) -> None:
+    """Gains of 1 and offsets of 0 for batch norms without, which PyTorch's int8 ones must have."""
+    for norm in module.modules():
+        kind = isinstance(norm, nn.BatchNorm2d | nn.BatchNorm3d)
+        if kind and getattr(norm, "weight", None) is None:
+            size = int(norm.num_features)  # type: ignore[arg-type]
+            norm.weight = nn.Parameter(torch.ones(size))
+            norm.bias = nn.Parameter(torch.zeros(size))
+
+
+def _refuse_slices_of_tuples(graph: fx.Graph, names: dict[str, str], model: str) -> None:
+    """Raise ModelError for a slice of several tensors, which FX observes as if it were one."""
+    for node in graph.nodes:
+        sliced = node.target is operator.getitem and isinstance(node.args[1], slice)
+        if sliced and operator_name(node.args[0].target) in _SEVERAL:
+            layer = names.get(node.args[0].name, node.args[0].name)
+            raise ModelError(
+                f"model {model} takes a slice of the tuple of tensors that layer '{layer}' gives, "
+                "which PyTorch cannot quantize; index its tensors one by one"
+            )
 
 
 def _complete_convolutions(graph: fx.Graph) -> bool:

@@ -171,6 +171,14 @@ def calibrate(prepared: Prepared, batches: Sequence[tuple[np.ndarray, ...]]) -> 
             ) from error
 
 
+def _circular(module: torch.nn.Module) -> str:
+    """The first convolution that pads in a circle; "" where none does."""
+    for name, layer in module.named_modules():
+        if getattr(layer, "padding_mode", "") == "circular":
+            return str(name)
+    return ""
+
+
 def convert(prepared: Prepared) -> FxQuantized:
     """Both quantized forms of a calibrated network, which it replaces.
 
@@ -187,6 +195,12 @@ def convert(prepared: Prepared) -> FxQuantized:
             )
             int8 = api.convert_fx(prepared.module, backend_config=config)
     except Exception as error:  # torch raises many kinds here
+        circular = _circular(prepared.module) if "circular" in str(error) else ""
+        if circular:
+            raise ModelError(
+                f"layer '{circular}' of model {prepared.model} pads in a circle, which PyTorch's "
+                "quantized convolutions lack; pad in front of it with torch.nn.functional.pad"
+            ) from error
         raise ModelError(f"model {prepared.model} cannot be converted: {reason(error)}") from error
     kept = [node.name for node in reference.graph.nodes]
     members = naming.fused_members(graph, user_names, kept)

@@ -32,7 +32,13 @@ def rule_of(name: str, kwargs: Mapping[str, Any], args: Sequence[Any]) -> Rule |
         return None
     if name == "index.Tensor" and sum(one is not None for one in args[1]) == 1:
         return None
+    if name == "scatter.src" and _shape(args[2]) == _shape(args[3]):
+        return None
     return _RULES.get(name)
+
+
+def _shape(node: Any) -> tuple[int, ...]:
+    return tuple(node.meta["val"].shape)
 
 
 def _add(x: Any, other: Any, *, alpha: float = 1) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 import torch.ao.quantization as tq
@@ -180,3 +181,60 @@ def test_torchscript_is_sent_to_an_export() -> None:
         scripted = torch.jit.trace(forms.eager_converted(), forms.images(1))
     text = refusal(forms.source(scripted))
     assert "is TorchScript" in text and "give the .pt2" in text
+
+
+class Circle(nn.Module):
+    """A convolution of an image that is joined at its ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ring = nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.ring(x)
+        return result
+
+
+class Swapped(nn.Module):
+    """Halves in the other order, by a slice of a tuple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat(self.conv(x).chunk(2, 1)[::-1], 1)
+
+
+class Ungained(nn.Module):
+    """A batch norm without gains that nothing absorbs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4, affine=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.norm(torch.max_pool2d(self.conv(x), 2))
+        return result
+
+
+def given(module: nn.Module) -> SourceModel:
+    image = np.random.default_rng(0).normal(size=(1, 4, 6, 6)).astype(np.float32)
+    return SourceModel("net", module.eval(), (image,), ("x",), calibration=(image,))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (Circle, "layer 'ring' of model net pads in a circle, which PyTorch's quantized"),
+        (Swapped, "takes a slice of the tuple of tensors that layer 'chunk' gives"),
+    ],
+)
+def test_what_pytorch_cannot_quantize_is_refused_in_words(
+    make: Callable[[], nn.Module], sentence: str
+) -> None:
+    assert sentence in refusal(given(make()))
+
+
+def test_a_batch_norm_without_gains_is_quantized() -> None:
+    assert "norm" in quantize(given(Ungained())).layer_names

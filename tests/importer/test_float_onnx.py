@@ -337,3 +337,32 @@ def test_what_has_no_counterpart_is_refused_by_name(case: str) -> None:
     proto = model([one], constants, {"x": (FLOAT, shape)}, ["y"])
     with pytest.raises(ModelError, match=sentence):
         from_onnx(parse_onnx(proto.SerializeToString(), "case"))
+
+
+def masked(behind: str, lowest: float) -> tuple[bytes, Any]:
+    """Scores with a mask added, and an operator behind; as a file and as a module."""
+    nodes = [
+        node("Greater", "x z", "m", "greater"),
+        node("Where", "m z low", "mask", "mask"),
+        node("Add", "x mask", "s", "add"),
+        node(behind, "s", "y", "end"),
+    ]
+    constants = {"z": np.float32(0), "low": np.array(lowest, np.float32)}
+    data = model(nodes, constants, {"x": (FLOAT, X)}, ["y"]).SerializeToString()
+    return data, from_onnx(parse_onnx(data, "case"))
+
+
+@pytest.mark.parametrize("lowest", [float(np.finfo(np.float32).min), float("-inf"), -1e33])
+def test_a_mask_below_a_softmax_becomes_a_number_that_a_scale_can_hold(lowest: float) -> None:
+    data, module = masked("Softmax", lowest)
+    x = real(*X)
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(module(torch.from_numpy(x)).numpy(), wanted, rtol=1e-6)
+    assert min(float(one.min()) for one in module.buffers() if one.is_floating_point()) == -60
+
+
+def test_a_low_number_elsewhere_stays() -> None:
+    _, module = masked("Relu", -1e33)
+    stored = [float(one.min()) for one in module.buffers() if one.is_floating_point()]
+    assert min(stored) == pytest.approx(-1e33)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from accelsim.artifacts import SourceModel
 from accelsim.importer import load_model
 from accelsim.importer.tflite import read_model
 from accelsim.peers.litert_model import tflite_outputs
+from accelsim.quantize import qnnpack_engine
+from accelsim.quantize.fx_graph import calibrate, convert, prepare
+from accelsim.quantize.recipe import Recipe
 from tests.cli.invocation import invoke, report_of
 
 
@@ -103,3 +107,24 @@ def test_a_float_tflite_file_is_quantized_and_verified(data: Path, tmp_path: Pat
         "FULLY_CONNECTED",
         "SOFTMAX",
     }
+
+
+def test_a_transformer_of_floats_finds_masked_tokens_in_int8(data: Path) -> None:
+    stored = np.load(data / "onnx" / "albert_rxn_io.npz")
+    source = load_model(str(data / "onnx" / "albert_rxn_fp32_L96.onnx"))
+    ids, places, wanted = (stored[f"masked_{name}"] for name in ("ids", "pos", "target"))
+    masks = (ids != 0).astype(np.int64)
+    prepared = prepare(
+        replace(source, example_inputs=(ids[:1], masks[:1])), Recipe("minmax", per_channel=True)
+    )
+    calibrate(prepared, [(ids[n : n + 1], masks[n : n + 1]) for n in range(30, 50)])
+    int8 = convert(prepared).int8
+    right = {"float": 0, "int8": 0}
+    for number in range(20):
+        tokens = [torch.from_numpy(one[number : number + 1]) for one in (ids, masks)]
+        for name, network in (("float", source.float_module), ("int8", int8)):
+            with torch.no_grad(), qnnpack_engine():
+                scores = network(*tokens)[0, places[number]]
+            right[name] += int(scores.argmax()) == wanted[number]
+    assert right["float"] >= 19
+    assert right["int8"] >= right["float"] - 1

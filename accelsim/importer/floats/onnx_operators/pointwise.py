@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from accelsim.importer.floats.onnx_graph import OnnxGraph
     from accelsim.importer.onnx.model import OnnxNode
 
+MINUS_INFINITY = -1e30
+"""What is lower stands for minus infinity, which no scale of 8 bits can hold beside scores."""
+MASKED = -60.0
+"""exp(-60) is 9e-27: beside scores within 40 of each other, float32 sums do not see it."""
+
 
 def module(make: Callable[[OnnxNode], nn.Module]) -> Any:
     """A rule that calls a module without weights."""
@@ -172,6 +177,29 @@ def gelu(node: OnnxNode) -> nn.Module:
     return nn.GELU(approximate=str(node.attributes.get("approximate", "none")))
 
 
+def where(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
+    """Where; a number that stands for minus infinity below a softmax becomes `MASKED`."""
+    chosen = []
+    for name in node.inputs:
+        values = graph.constant(name)
+        lowest = values is not None and values.size == 1 and values.dtype.kind == "f"
+        if lowest and values is not None and values.item() < MINUS_INFINITY:
+            if _masks_softmax(graph, node.outputs[0]):
+                values = np.full(values.shape, MASKED, values.dtype)
+            chosen.append(graph.net.constant(values))
+        else:
+            chosen.append(graph.node(name))
+    return graph.net.call(node.name, torch.where, *chosen)
+
+
+def _masks_softmax(graph: OnnxGraph, name: str) -> bool:
+    """Whether a tensor is only added to what softmaxes take."""
+    sums = [one for one in graph.model.nodes if name in one.inputs]
+    behind = [one for made in sums for one in graph.model.nodes if made.outputs[0] in one.inputs]
+    added = bool(sums) and all(one.operator == "Add" for one in sums)
+    return added and bool(behind) and all(one.operator == "Softmax" for one in behind)
+
+
 def _alpha(default: float) -> Callable[[OnnxNode], float]:
     return lambda node: float(node.attributes.get("alpha", default))
 
@@ -214,5 +242,5 @@ RULES: dict[str, Any] = {
     "Or": function(torch.logical_or),
     "Not": function(torch.logical_not),
     "Equal": function(torch.eq),
-    "Where": function(torch.where),
+    "Where": where,
 }

@@ -124,13 +124,17 @@ class Guarded:
 
 
 def layer_of(node: fx.Node) -> str:
-    """The user's name of the layer that a node is in, or the node's own."""
+    """The user's name of the layer that a node is in, or the node's own.
+
+    An element of its result alone, which a user did not name, is no layer.
+    """
     pending, seen = [node], {node}
     while pending:
         one = pending.pop(0)
         stored: Any = one.meta.get("custom")
         if isinstance(stored, dict) and _KEY in stored:
-            return str(stored[_KEY][0])
+            name = str(stored[_KEY][0])
+            return node.name if name.startswith("getitem") else name
         pending += [user for user in one.users if user not in seen]
         seen.update(one.users)
     return node.name

@@ -33,6 +33,22 @@ def machine_of(module: Any, optimization: int = FASTEST) -> Any:
         executable = tvm.compile(module, target)
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "code.so"
-        executable.export_library(str(library))  # far faster than TVM's just-in-time linker
+        # Far faster than TVM's just-in-time linker.
+        native = any(one.kind == "llvm" for one in executable.mod.imports)
+        executable.export_library(str(library), **({"fpack_imports": _packed} if native else {}))
         loaded = tvm.runtime.load_module(str(library))
     return relax.VirtualMachine(loaded, tvm.cpu())
+
+
+def _packed(module: Any, _system: bool, prefix: str, folder: str) -> str:
+    """What a library holds besides code, as an object file.
+
+    TVM takes code of LLVM for a part of the process, whose next one would replace it with a
+    warning; each of these libraries stands alone.
+    """
+    code = module._collect_from_import_tree(lambda one: one.kind == "llvm")
+    target = code[0].get_function("_get_target_string")()
+    made = tvm.runtime._ffi_api.ModulePackImportsToLLVM(module, False, target, prefix)
+    path = str(Path(folder) / "packed.o")
+    made.write_to_file(path)
+    return path

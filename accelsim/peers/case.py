@@ -72,6 +72,8 @@ class NetworkRun:
     wrong: str = ""  # the first layer that differs, and how
     alternative: NDArray[Any] | None = None  # outputs that the peer computes otherwise
     step: float = 1.0  # of the outputs
+    own: str = ""  # the first layer that differs because its integers are accelsim's own
+    within: int = 0  # steps by which such layers may differ
 
 
 @dataclass(frozen=True, slots=True)

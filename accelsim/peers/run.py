@@ -71,13 +71,21 @@ def _network(
         differences = np.abs(found.ravel() - trial.expected.ravel().astype(np.float64))
         wrong = int(np.count_nonzero(differences))
         other = network.alternative
-        if wrong and other is not None and np.array_equal(other.ravel(), found.ravel()):
+        if wrong and other is not None and _near(found, other, network.within * network.step):
             largest = int(np.rint(differences.max() / network.step))
-            verdict = replace(verdict, mismatches=wrong, largest=largest, cause=trial.cause)
+            own = f"; layer {network.own} has integers of its own" if network.own else ""
+            cause = f"{trial.cause}{own}"
+            verdict = replace(verdict, mismatches=wrong, largest=largest, cause=cause)
         elif wrong:
             detail = f"{wrong} of {found.size} elements differ, by {differences.max():g} at most"
             return replace(verdict, status=FAILED, detail=detail, mismatches=wrong)
     return verdict
+
+
+def _near(found: np.ndarray, other: np.ndarray, distance: float) -> bool:
+    """Whether no element is further away, but for float32's last bits."""
+    differences = np.abs(found.ravel().astype(np.float64) - other.ravel())
+    return bool(differences.max() <= distance * (1 + 1e-5))
 
 
 def _launch(program: Program, trial: Trial, backend: Backend) -> Mapping[str, I8] | str:

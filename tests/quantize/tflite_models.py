@@ -144,9 +144,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "mean over channels": of_image(
         "MEAN", (1, 6, 8, 1), constant([3]), options=REDUCE, version=2, keepDims=True
     ),
-    "reduce_min": of_image(
-        "REDUCE_MIN", (1, 5), constant([1, 2]), options=REDUCE, version=2, host="min"
-    ),
+    "reduce_min": of_image("REDUCE_MIN", (1, 5), constant([1, 2]), options=REDUCE, version=2),
     "abs": of_image("ABS", IMAGE),
     "prelu": of_image("PRELU", IMAGE, SLOPES),
     "prelu of another scale": of_image("PRELU", IMAGE, SLOPES, scale=(0.11,), host="prelu"),

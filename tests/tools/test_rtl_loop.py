@@ -97,7 +97,7 @@ def test_module_belongs_to_instructions(module: str, instructions: tuple[str, ..
 
 def test_operators_of_a_module_are_those_whose_programs_use_its_instructions() -> None:
     names = [one.name for one in rtl_operators.operators_with(("dwconv",))]
-    assert names == ["batch_norm", "depthwise_conv2d"]
+    assert names == ["batch_norm", "depthwise_conv2d", "resize_bilinear"]
     assert {one.name for one in rtl_operators.operators_with(rtl_operators.ALL)} == set(
         known_operators()
     )

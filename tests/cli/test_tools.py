@@ -9,6 +9,7 @@ import pytest
 import accelsim
 from accelsim import doctor
 from accelsim.spec.config import CONFIGS
+from accelsim.zoo import zoo_names
 from tests.cli.invocation import invoke
 
 TEXT = """\
@@ -25,7 +26,9 @@ def test_version_and_help_are_on_stdout(tmp_path):
 
 
 def test_the_zoo_is_listed_with_names_that_verify_takes(tmp_path):
-    assert invoke(tmp_path, "zoo").out == "zoo:digits-resnet\n"
+    names = invoke(tmp_path, "zoo").out.splitlines()
+    assert names == [f"zoo:{name}" for name in zoo_names()]
+    assert {"zoo:digits-resnet", "zoo:digits-detector"} <= {*names}
 
 
 def test_disassembly_assembles_to_the_same_bytes(tmp_path):

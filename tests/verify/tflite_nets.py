@@ -13,9 +13,10 @@ CONV = {"padding": 0, "strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilatio
 
 
 def network(host: bool = False, floats: bool = False) -> bytes:
-    """Convolution, depthwise, sum, perhaps a minimum on the host, average, matrix, softmax.
+    """Convolution, depthwise, sum, perhaps a minimum over channels, average, matrix, softmax.
 
-    With `floats` the input is quantized and the output dequantized by the model itself.
+    The minimum runs on the host. With `floats` the input is quantized and the output
+    dequantized by the model itself.
     """
     rng = np.random.default_rng(11)
     tensors: list[TfliteTensor] = []
@@ -75,29 +76,30 @@ def network(host: bool = False, floats: bool = False) -> bytes:
         "ADD", (depthwise, conv), tensor((1, 8, 8, 8), "block/add", scales=(0.09,)), "AddOptions"
     )
     if host:
-        axes = constant_of([1])
+        axes = constant_of([3])
         last = step(
             "REDUCE_MIN",
             (last, axes),
-            tensor((1, 1, 8, 8), "lowest", scales=(0.09,)),
+            tensor((1, 8, 8, 1), "lowest", scales=(0.09,)),
             "ReducerOptions",
             keepDims=True,
         )
-    height = 1 if host else 8
+    side, channels = (2, 1) if host else (1, 8)
+    window, values = 8 // side, side * side * channels
     pooled = step(
         "AVERAGE_POOL_2D",
         (last,),
-        tensor((1, 1, 1, 8), "pool", scales=(0.09,)),
+        tensor((1, side, side, channels), "pool", scales=(0.09,)),
         "Pool2DOptions",
         padding=1,
-        strideH=1,
-        strideW=1,
-        filterHeight=height,
-        filterWidth=8,
+        strideH=window,
+        strideW=window,
+        filterHeight=window,
+        filterWidth=window,
     )
-    flat = tensor((1, 8), "flat", scales=(0.09,))
-    step("RESHAPE", (pooled, constant_of([1, 8])), flat)
-    kernel, bias = weight((10, 8), 10, 0)
+    flat = tensor((1, values), "flat", scales=(0.09,))
+    step("RESHAPE", (pooled, constant_of([1, values])), flat)
+    kernel, bias = weight((10, values), 10, 0)
     logits = step(
         "FULLY_CONNECTED",
         (flat, kernel, bias),

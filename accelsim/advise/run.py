@@ -6,8 +6,6 @@ What comes in: options. What goes out: an `AdviseRecord`, filled in as far as th
 from __future__ import annotations
 
 import dataclasses
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from accelsim.calibrate.running import batch_size, batches, outputs_of
 from accelsim.calibrate.samples import Samples, own_samples, read_samples
 from accelsim.calibrate.traps import check_parameters
 from accelsim.errors import InputError, ModelError
+from accelsim.files import check_writable, whole_file, writing
 from accelsim.importer import load_model
 from accelsim.importer.reasons import reason
 from accelsim.metrics import Metric, load_metric
@@ -34,6 +33,7 @@ Progress = Callable[[str], None]
 _CALIBRATION_SAMPLES = 512
 _MANY = 1 << 62
 FILE = "model.pt2"  # in the folder of --out
+_ELSEWHERE = "choose another --out"
 
 
 def run(options: AdviseOptions, progress: Progress, record: AdviseRecord) -> None:
@@ -72,12 +72,8 @@ def _checked(options: AdviseOptions) -> None:
     path = options.out / FILE
     if path.resolve() == Path(options.model).resolve():
         raise InputError(f"--out would overwrite the model {options.model} itself; choose another")
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=options.out):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; choose another --out") from error
+    with writing(path, _ELSEWHERE):
+        check_writable(path)
 
 
 def _calibrated(source: SourceModel, options: AdviseOptions) -> SourceModel:
@@ -175,15 +171,6 @@ def _write(source: SourceModel, folder: Path) -> Path:
     except Exception as error:  # torch raises many kinds here
         raise ModelError(f"model {source.name} cannot be exported: {reason(error)}") from error
     path = folder / FILE
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=folder, suffix=".pt2")
-        os.close(handle)
-        try:
-            torch.export.save(program, partial)
-            Path(partial).replace(path)
-        finally:
-            Path(partial).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; choose another --out") from error
+    with writing(path, _ELSEWHERE), whole_file(path) as partial:
+        torch.export.save(program, partial)
     return path

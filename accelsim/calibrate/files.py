@@ -7,8 +7,7 @@ know how the results were made.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import torch
 from accelsim.artifacts import QuantizedModel
 from accelsim.calibrate.document import SCHEMA
 from accelsim.errors import InputError, ModelError, ToolError
+from accelsim.files import check_writable, whole_file, writing
 from accelsim.importer.test_split import ENTRY, pack_split
 from accelsim.quantize.export import export_onnx
 
@@ -27,13 +27,13 @@ WAIVED_DAYS = 90
 
 
 def prepare_base(base: Path, model: str) -> None:
-    """Make the folder, and remove what an earlier run left there.
+    """Remove what an earlier run left there; the folder is made with the first file.
 
     Raises InputError where it cannot be written, or where a file of another origin is in the way.
     """
-    try:
-        base.parent.mkdir(parents=True, exist_ok=True)
-        present = [path for path in _paths(base) if path.exists()]
+    paths = [with_suffix(base, suffix) for suffix in SUFFIXES]
+    with writing(paths[0], "choose another --out"):
+        present = [path for path in paths if path.exists()]
         if any(path.resolve() == Path(model).resolve() for path in present):
             raise InputError(f"--out would overwrite the model {model} itself; choose another")
         if present and not _own(base):
@@ -43,13 +43,7 @@ def prepare_base(base: Path, model: str) -> None:
             )
         for path in present:
             path.unlink()
-        probe = base.with_name(f".{base.name}.writable")
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(
-            f"cannot write to {base.parent}: {error.strerror}; choose another --out"
-        ) from error
+        check_writable(paths[0])
 
 
 def write_program(
@@ -59,7 +53,7 @@ def write_program(
     packed = None if split is None else pack_split(*split)
     extra = {} if packed is None else {ENTRY: packed}
     path = with_suffix(base, ".pt2")
-    with _in_one_step(path) as partial:
+    with whole_file(path) as partial:
         torch.export.save(quantized.exported, partial, extra_files=extra)
     missing = split is not None and packed is None
     return path, "the test split is too large to be part of the .pt2" if missing else None
@@ -69,8 +63,7 @@ def write_onnx(base: Path, quantized: QuantizedModel) -> Path | str:
     """BASE.onnx, or why the network has no such form."""
     path = with_suffix(base, ".onnx")
     try:
-        with _in_one_step(path) as partial:
-            export_onnx(quantized, partial)
+        export_onnx(quantized, path)
     except (ModelError, ToolError) as error:
         return str(error)
     return path
@@ -99,10 +92,6 @@ def with_suffix(base: Path, suffix: str) -> Path:
     return base.with_name(base.name + suffix)
 
 
-def _paths(base: Path) -> list[Path]:
-    return [with_suffix(base, suffix) for suffix in SUFFIXES]
-
-
 def _own(base: Path) -> bool:
     """Whether the report of an earlier run is there."""
     try:
@@ -113,17 +102,6 @@ def _own(base: Path) -> bool:
 
 
 def _text(path: Path, content: str) -> Path:
-    with _in_one_step(path) as partial:
+    with whole_file(path) as partial:
         partial.write_text(content, encoding="utf-8")
     return path
-
-
-@contextmanager
-def _in_one_step(path: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `path` at the end: readers see nothing or all of it."""
-    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -49,6 +49,11 @@ class QuantizeRecord:
             return None
         return next(iter(self.accuracy_float.values())) - next(iter(self.accuracy_int8.values()))
 
+    @property
+    def found(self) -> bool:
+        """Whether there is more to tell than why the run ended."""
+        return bool(self.trials) or not self.error
+
     def fail(self, error: BaseException) -> None:
         """Note why the run ended."""
         self.error, self.exit_code = ending(error)

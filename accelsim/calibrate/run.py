@@ -44,7 +44,9 @@ def new_record(options: QuantizeOptions) -> QuantizeRecord:
 
 
 def checkpoint(record: QuantizeRecord) -> None:
-    """Write the report: a run that is killed leaves what it had finished."""
+    """Write the report, if there is something to report: a killed run leaves what it finished."""
+    if not record.found:
+        return
     files.write_report(record.options.base, document(record), text(record))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
@@ -27,6 +26,7 @@ from accelsim.cli.console import Color, nobody_reads, streams, writable_streams
 from accelsim.cli.defaults import Options, read_defaults
 from accelsim.cli.stops import stoppable
 from accelsim.errors import AccelsimError
+from accelsim.files import FULL
 from accelsim.vectors import cli as vectors
 
 # click's base error; typer brings a click of its own from 0.26 and depends on click before that.
@@ -35,8 +35,6 @@ UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickE
 # Global options that may also stand behind the command.
 FLAGS = ("-q", "--quiet", "-v", "-vv", "--verbose", "--debug")
 VALUED = ("--color",)
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 app = typer.Typer(
     name="accelsim",

@@ -14,6 +14,7 @@ from accelsim.cli.output import check_json_target, write_json_output
 from accelsim.cli.parameters import ConfigOption, Model, SeedOption, TimeLimitOption
 from accelsim.cli.stops import stoppable
 from accelsim.errors import InputError
+from accelsim.files import whole_file, writing
 from accelsim.spec.config import load_config
 
 if TYPE_CHECKING:
@@ -133,10 +134,5 @@ def _print_outputs(
 
 
 def _write_outputs(path: Path, outputs: dict[str, np.ndarray]) -> None:
-    partial = path.with_name(f"{path.stem}.partial.npz")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path), whole_file(path) as partial:
         np.savez(partial, **outputs)  # type: ignore[arg-type]
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None

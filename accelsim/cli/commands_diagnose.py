@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -75,11 +74,10 @@ def diagnose(
         argv=tuple(sys.argv[1:]),
     )
     options = DiagnoseOptions(given, label, sample)
-    claimed = out or run_folder.claim_folder(model, datetime.now())
-    options = replace(options, verify=replace(given, out=claimed))
-    record = DiagnoseRecord(options)
     io = streams_of(context)
-    with run_folder.held(claimed):
-        run_folder.write_run(claimed, given.config, request_of(options.verify))
+    with run_folder.opened(out, model) as folder:
+        options = replace(options, verify=replace(given, out=folder))
+        record = DiagnoseRecord(options)
+        run_folder.write_run(folder, given.config, request_of(options.verify))
         work(record, model, io, time_limit, lambda: walk(options, io.progress, record))
     return finish(record, io, json, lambda: document(record), lambda: text(record))

@@ -12,6 +12,7 @@ import typer
 from accelsim.emit import program_from_bytes
 from accelsim.emit.serialize import MAGIC
 from accelsim.errors import AccelsimError, InputError, ProgramError
+from accelsim.files import whole_file, writing
 from accelsim.spec.assembler import assemble, disassemble
 from accelsim.spec.config import load_config
 from accelsim.spec.isa import INSTRUCTION_BYTES
@@ -35,12 +36,8 @@ def asm(
         words = assemble(text, hardware)
     except AccelsimError as error:
         raise type(error)(f"{'stdin' if str(source) == '-' else source}: {error}") from None
-    partial = out.with_name(out.name + ".partial")
-    try:
+    with writing(out), whole_file(out) as partial:
         partial.write_bytes(words.astype("<u4").tobytes())
-        partial.replace(out)
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}") from None
 
 
 def disasm(

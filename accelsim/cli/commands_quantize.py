@@ -99,7 +99,7 @@ def quantize(
         io,
         json,
         lambda: document(record),
-        lambda: text(record) if record.trials or not record.error else (),
+        lambda: text(record) if record.found else (),
     )
     if code and not record.error:
         io.say(f"accelsim: the loss is above --max-loss {options.max_loss:g}")

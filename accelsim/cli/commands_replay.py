@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,10 +65,9 @@ def replay(
         expected_program=program_of(folder),
     )
     check_json_target(json)
-    target = out or run_folder.claim_folder(f"replay-{options.model}", datetime.now())
-    dump_ir = target / "ir" if options.dump_ir else None
-    options = replace(options, out=target, dump_ir=dump_ir)
-    with run_folder.held(target):
+    with run_folder.opened(out, f"replay-{options.model}") as target:
+        dump_ir = target / "ir" if options.dump_ir else None
+        options = replace(options, out=target, dump_ir=dump_ir)
         return run(_with_model(folder, options, stored, io), io, json)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -94,6 +93,5 @@ def verify(
         argv=tuple(sys.argv[1:]),
     )
     check_json_target(json)
-    options = replace(options, out=out or run_folder.claim_folder(model, datetime.now()))
-    with run_folder.held(options.out):
-        return run(options, streams_of(context), json)
+    with run_folder.opened(out, model) as folder:
+        return run(replace(options, out=folder), streams_of(context), json)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accelsim.errors import InputError
+from accelsim.files import whole_file, writing
 
 
 def check_json_target(target: str | None) -> None:
@@ -29,9 +30,5 @@ def write_json_output(target: str, content: Mapping[str, Any]) -> None:
         sys.stdout.write(text)
         return
     path = Path(target)
-    partial = path.with_name(path.name + ".partial")
-    try:
+    with writing(path), whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None

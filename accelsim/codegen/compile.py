@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import tvm
@@ -23,6 +22,7 @@ from accelsim.codegen.byoc import run_codegen
 from accelsim.codegen.placement import CompileRegion, place
 from accelsim.emit import compile_region, program_to_bytes
 from accelsim.errors import InputError, ToolError
+from accelsim.files import whole_file, writing
 from accelsim.legalize import HostOp
 from accelsim.spec.config import Config
 
@@ -88,22 +88,12 @@ def export_library(compiled: CompiledModel, path: Path) -> Path:
 
     Raises InputError where the file cannot be written, ToolError where no C compiler works.
     """
-    partial = path.with_name(f"{path.stem}.partial.{uuid4().hex}{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.touch()
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        compiled.executable.export_library(str(partial))
-    except (RuntimeError, OSError) as error:
-        partial.unlink(missing_ok=True)
-        raise ToolError(f"Exporting {path.name} failed; is g++ installed? {error}") from error
-    try:
-        return partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    with writing(path), whole_file(path) as partial:
+        try:
+            compiled.executable.export_library(str(partial))
+        except (RuntimeError, OSError) as error:
+            raise ToolError(f"Exporting {path.name} failed; is g++ installed? {error}") from error
+    return path
 
 
 def load_library(path: Path) -> Any:
@@ -145,7 +135,5 @@ class _Dump:
         if self.folder is not None:
             text = module.script(show_meta=False)
             path = self.folder / f"{self.count:02}-{stage}.txt"
-            try:
-                path.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise InputError(f"cannot write {path}: {error.strerror}") from error
+            with writing(path), whole_file(path) as partial:
+                partial.write_text(text, encoding="utf-8")

@@ -26,6 +26,7 @@ from pathlib import Path
 from accelsim import sources
 from accelsim.cosim.tools import Toolchain, can_write_fst, find_toolchain
 from accelsim.errors import ToolError
+from accelsim.files import whole_file
 
 # `quick` compiles fast and serves unit benches; `fast` runs fast and serves whole programs.
 OPTIMIZE = {
@@ -218,13 +219,10 @@ def _compile(
             shutil.copyfile(runtime / name, objects / name)
     command = [str(tools.make), "-j", str(request.jobs), "-C", str(objects), "-f", "Vtop.mk"]
     _run([*command, *variables], log, tools, f"compiling {request.top}", cache)
-    runtime.mkdir(parents=True, exist_ok=True)
     for name in names:
         if not (runtime / name).is_file() and (objects / name).is_file():
-            part = runtime / f"{name}.{os.getpid()}"
-            with suppress(FileNotFoundError):  # the cache is cleared meanwhile
-                shutil.copyfile(objects / name, part)
-                part.rename(runtime / name)
+            with suppress(FileNotFoundError), whole_file(runtime / name) as partial:
+                shutil.copyfile(objects / name, partial)  # the cache may be cleared meanwhile
 
 
 def _sweep(folder: Path) -> None:

@@ -7,12 +7,12 @@ how it is run.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from accelsim import sources
 from accelsim.cosim.build import BuildRequest, build, cache_root
+from accelsim.files import whole_file
 from accelsim.spec.config import CONFIGS, Config
 from accelsim.spec.generate.systemverilog import package
 
@@ -33,12 +33,10 @@ def design_files(config: Config) -> tuple[Path, ...]:
         return sources.rtl_files(config.name)
     text = package(config)
     folder = cache_root() / "gen" / hashlib.sha256(text.encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / sources.PACKAGE_FILE
     if not file.is_file():
-        part = folder / f"{sources.PACKAGE_FILE}.{os.getpid()}"
-        part.write_text(text, encoding="utf-8")
-        part.rename(file)
+        with whole_file(file) as partial:
+            partial.write_text(text, encoding="utf-8")
     return (file, *sources.listed_files(sources.rtl_root()))
 
 

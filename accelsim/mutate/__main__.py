@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from accelsim.errors import AccelsimError, InputError
+from accelsim.files import whole_file, writing
 from accelsim.mutate.campaign import Mutants, Verdict, campaign, draw
 from accelsim.mutate.equivalent import equivalents
 from accelsim.mutate.sites import Site
@@ -80,7 +81,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         about = {"config": config.name, "seed": options.seed, "complete": code != INTERRUPTED}
         text = json.dumps(document(verdicts, known, **about), indent=1)
-        options.json.write_text(text + "\n", encoding="utf-8")
+        with writing(options.json), whole_file(options.json) as partial:
+            partial.write_text(text + "\n", encoding="utf-8")
     return code
 
 

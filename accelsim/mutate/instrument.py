@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from accelsim.files import whole_file
 from accelsim.mutate.sites import Site
 
 PACKAGE = "npu_mutant_pkg"
@@ -74,7 +74,6 @@ def _rewrite(text: bytes, start: int, end: int, sites: Sequence[Site]) -> bytes:
 def _write(path: Path, text: str) -> Path:
     """Writes at once, so that a process beside this one never reads half a file."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        part = path.with_name(f"{path.name}.{os.getpid()}")
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        with whole_file(path) as partial:
+            partial.write_text(text, encoding="utf-8")
     return path

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accelsim.cosim.build import content_hash
 from accelsim.errors import InputError
+from accelsim.files import folder_for, whole_file, writing
 from accelsim.ops.outcome import Outcome, Stage
 from accelsim.sources import PACKAGE, rtl_root
 
@@ -128,16 +130,23 @@ def merge_results(
     Runs that write at the same time wait for one another. Raises InputError where it cannot be
     written.
     """
+    with writing(path), folder_for(path.parent), _locked(path.parent):
+        try:
+            old = read_results(path)
+        except InputError:  # a damaged file is replaced
+            old = Results({})
+        _write(path, old, outcomes, origin)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process has the folder; the lock is the system's, and leaves no file."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            with suppress(InputError):  # a damaged file is replaced
-                _write(path, read_results(path), outcomes, origin)
-                return
-            _write(path, Results({}), outcomes, origin)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _write(
@@ -156,6 +165,5 @@ def _write(
             "detail": outcome.detail,
             "origin": origin,
         }
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps({"schema": SCHEMA, "operators": merged}), encoding="utf-8")
-    partial.replace(path)
+    with whole_file(path) as partial:
+        partial.write_text(json.dumps({"schema": SCHEMA, "operators": merged}), encoding="utf-8")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from accelsim.artifacts import Backend
 from accelsim.errors import AccelsimError, InputError
+from accelsim.files import whole_file, writing
 from accelsim.peers.case import PeerCase
 from accelsim.peers.outcome import FAILED, Outcome, document, table
 from accelsim.peers.run import run
@@ -77,12 +78,8 @@ def _run(options: argparse.Namespace) -> int:
     print("\n".join(table(suites, outcomes)))
     if options.json:
         text = json.dumps(document(suites, outcomes), indent=2, ensure_ascii=False)
-        partial = options.json.with_name(options.json.name + ".partial")
-        try:
+        with writing(options.json), whole_file(options.json) as partial:
             partial.write_text(text + "\n", encoding="utf-8")
-            partial.replace(options.json)
-        except OSError as error:
-            raise InputError(f"cannot write {options.json}: {error.strerror}") from None
     return 1 if failed else 0
 
 

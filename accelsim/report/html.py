@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from accelsim.files import whole_file
 from accelsim.report import summary
 from accelsim.report.plots import Row, bars
 from accelsim.report.summary import BACKENDS, GOLDENS
@@ -20,9 +21,8 @@ SERIES = {"sim": "simulator", "rtl": "RTL"}
 
 def write_html(path: Path, report: dict[str, Any]) -> None:
     """Write the page, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(page(report), encoding="utf-8")
-    partial.replace(path)
+    with whole_file(path) as partial:
+        partial.write_text(page(report), encoding="utf-8")
 
 
 def page(report: dict[str, Any]) -> str:

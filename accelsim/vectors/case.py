@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accelsim.errors import InputError
+from accelsim.files import whole_folder, writing
 from accelsim.spec.config import Config
 from accelsim.spec.isa import BASE_REGISTERS, INSTRUCTION_BYTES, PROGRAM_BASE
 from accelsim.spec.registers import BASE_ALIGN_BYTES
@@ -77,20 +77,11 @@ def write_case(case: Case, folder: Path) -> None:
     """
     if folder.exists() and not (folder / "case.json").is_file():
         raise InputError(f"cannot write vector {folder}: it exists and is no vector; remove it")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as scratch:
-            whole = Path(scratch) / "new"
-            whole.mkdir()
-            for name in FILES:
-                (whole / name).write_bytes(_data(case, name).tobytes())
-            text = json.dumps(_header(case), indent=1) + "\n"
-            (whole / "case.json").write_text(text, encoding="utf-8")
-            if folder.exists():
-                folder.rename(Path(scratch) / "old")
-            whole.rename(folder)
-    except OSError as error:
-        raise InputError(f"cannot write vector {folder}: {error.strerror}") from None
+    with writing(folder), whole_folder(folder) as whole:
+        for name in FILES:
+            (whole / name).write_bytes(_data(case, name).tobytes())
+        text = json.dumps(_header(case), indent=1) + "\n"
+        (whole / "case.json").write_text(text, encoding="utf-8")
 
 
 def _data(case: Case, name: str) -> Bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from accelsim.errors import InputError
+from accelsim.files import whole_file, whole_folder, writing
 from accelsim.vectors.case import Bytes, Case, write_case
 
 BYTES_A_LINE = 16
@@ -17,11 +19,8 @@ def export(case: Case, form: str, out: Path) -> Path:
     """Write `case` below folder `out` in one of FORMS; returns the file or folder written."""
     if form not in FORMS:
         raise InputError(f"unknown format {form!r}: use {', '.join(FORMS)}")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
+    with writing(out):
         return FORMS[form](case, out)
-    except OSError as error:
-        raise InputError(f"cannot write to {out}: {error.strerror}") from None
 
 
 def _images(case: Case) -> dict[str, Bytes]:
@@ -41,14 +40,14 @@ def _bin(case: Case, out: Path) -> Path:
 def _memh(case: Case, out: Path) -> Path:
     """One bus beat a line, its first byte last, as $readmemh into a beat-wide memory wants it."""
     folder = out / case.name
-    folder.mkdir(exist_ok=True)
     width = case.config.bus_bytes
-    for name, data in _images(case).items():
-        beats = np.pad(data, (0, -len(data) % width)).reshape(-1, width)
-        lines = (beat[::-1].tobytes().hex() for beat in beats)
-        (folder / f"{name}.memh").write_text("\n".join(lines) + "\n", encoding="ascii")
     writes = "".join(f"{offset:03x} {value:08x}\n" for offset, value in case.registers)
-    (folder / "registers.memh").write_text(writes, encoding="ascii")
+    with whole_folder(folder) as whole:
+        for name, data in _images(case).items():
+            beats = np.pad(data, (0, -len(data) % width)).reshape(-1, width)
+            lines = (beat[::-1].tobytes().hex() for beat in beats)
+            (whole / f"{name}.memh").write_text("\n".join(lines) + "\n", encoding="ascii")
+        (whole / "registers.memh").write_text(writes, encoding="ascii")
     return folder
 
 
@@ -69,14 +68,17 @@ def _c(case: Case, out: Path) -> Path:
         body = ",\n".join(lines)
         parts.append(f"static const uint8_t vector_{name}[{len(data)}] = {{\n{body}\n}};\n")
     parts.append("#endif\n")
-    path.write_text("\n".join(parts), encoding="ascii")
+    with whole_file(path) as partial:
+        partial.write_text("\n".join(parts), encoding="ascii")
     return path
 
 
 def _npz(case: Case, out: Path) -> Path:
     path = out / f"{case.name}.npz"
     registers = np.array(case.registers, np.uint32)
-    np.savez_compressed(path, registers=registers, address=case.address, **_images(case))  # type: ignore[arg-type]
+    arrays: dict[str, Any] = dict(_images(case))
+    with whole_file(path) as partial:
+        np.savez_compressed(partial, registers=registers, address=case.address, **arrays)
     return path
 
 

@@ -6,7 +6,6 @@ What comes in: a model or a compiled library. What goes out: files, or outputs a
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from accelsim.codegen import CompiledModel, compile_model, set_backend
 from accelsim.cosim.session import Cosim
 from accelsim.emit import program_to_bytes
 from accelsim.errors import InputError
+from accelsim.files import whole_folder, writing
 from accelsim.importer import load_model
 from accelsim.quantize import quantize
 from accelsim.simulate import Simulator
@@ -52,17 +52,9 @@ def write_compiled(
     if out.is_dir() and any(out.iterdir()) and not (out / "model.json").is_file():
         raise InputError(f"{out} exists and holds no compiled model; choose another --out")
     _, quantized, compiled = _compile(model, config, dump_ir, seed, progress)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
-            made = Path(scratch) / "made"
-            made.mkdir()
-            progress("writing programs and library")
-            _write(made, quantized, compiled)
-            shutil.rmtree(out, ignore_errors=True)
-            made.replace(out)
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}; choose another --out") from None
+    progress("writing programs and library")
+    with writing(out, run_folder.ELSEWHERE), whole_folder(out) as made:
+        _write(made, quantized, compiled)
     return sorted(out.iterdir())
 
 

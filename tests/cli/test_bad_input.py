@@ -33,7 +33,7 @@ COMMANDS = [
     (["verify", "m.pt2", "--time-limit", "nan"], "use more than 0"),
     (["verify", "m.pt2", "--time-limit", "inf"], "use at most"),
     (["run", "m.pt2", "--time-limit", "-1"], "use more than 0"),
-    (["verify", "m.pt2", "--out", "file/below"], "cannot write to file/below"),
+    (["verify", "m.pt2", "--out", "file/below"], "cannot write file/below"),
     (["verify", "m.pt2", "--out", "occupied"], "occupied exists and is no run folder"),
     (["verify", "m.pt2", "--waive", "missing.toml"], "cannot read waivers missing.toml"),
     (["verify", "m.pt2", "--json", "nowhere/r.json"], "nowhere is not a folder"),

@@ -18,6 +18,7 @@ from pathlib import Path
 RANKS = {
     "__init__": 0,
     "errors": 0,
+    "files": 1,
     "artifacts": 1,
     "spec": 1,
     "sources": 1,

@@ -19,7 +19,8 @@ from tvm import ir, relax
 from tvm.ir.expr import GenericConst
 
 from accelsim.artifacts import QuantizedModel
-from accelsim.errors import InputError, ModelError
+from accelsim.errors import ModelError
+from accelsim.files import whole_file, writing
 from accelsim.quantize.export.onnx_graph import OnnxGraph, serialized
 from accelsim.quantize.export.onnx_operators import OPERATORS, Writer
 from accelsim.quantize.spans import span_name
@@ -34,10 +35,8 @@ def export_onnx(quantized: QuantizedModel, path: Path) -> Path:
         InputError: the file cannot be written.
     """
     data = onnx_bytes(quantized)
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    with writing(path), whole_file(path) as partial:
+        partial.write_bytes(data)
     return path
 
 

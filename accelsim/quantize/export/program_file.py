@@ -10,7 +10,8 @@ import warnings
 from pathlib import Path
 
 from accelsim.artifacts import QuantizedModel
-from accelsim.errors import InputError, ModelError
+from accelsim.errors import ModelError
+from accelsim.files import whole_file, writing
 
 
 def export_pt2(quantized: QuantizedModel, path: Path) -> Path:
@@ -31,8 +32,6 @@ def export_pt2(quantized: QuantizedModel, path: Path) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.export.save(quantized.exported, content)
-    try:
-        path.write_bytes(content.getvalue())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    with writing(path), whole_file(path) as partial:
+        partial.write_bytes(content.getvalue())
     return path

@@ -123,6 +123,7 @@ class Add:
     tflite: TfliteAdd | None = None
     subtract: bool = False
     constant: I8 | None = None  # the second operand, (1, h, w, c) with 1 where it is broadcast
+    b_scales: F32 | None = None  # (channels,) in place of b_scale
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from accelsim.artifacts import I8
+from accelsim.artifacts import F32, I8
 from accelsim.legalize.expressions import Activation, Arguments
 from accelsim.legalize.frame import ConstantLeaf, Frame, Leaf, constant_leaf_of, leaf_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import Quantization, Rejection
 from accelsim.legalize.layout import AXES
+from accelsim.spec.arithmetic import MULTIPLIER_MAX, MULTIPLIER_MIN
 
 Element = Callable[..., Any]
 
@@ -61,6 +62,51 @@ def pair_of(frame: Frame, node: Node) -> Pair | Rejection | None:
     if constant.shape[0] != 1:
         return Rejection(f"its constant differs between the {constant.shape[0]} images of a batch")
     return Pair((first,), first.quantization, second.quantization, constant, swapped)
+
+
+def biased_of(frame: Frame, node: Node) -> tuple[Pair, F32] | None:
+    """A quantized operand and real numbers, one a channel: their signs as b, and their sizes.
+
+    None of TFLite, which has no such sum, and where a number is beyond float32's multipliers.
+    """
+    if len(node.args) != 2 or frame.rounding == "tflite":
+        return None
+    found = [leaf_of(frame, one) for one in node.args]
+    swapped = found[0] is None
+    leaf, other = (found[1], node.args[0]) if swapped else (found[0], node.args[1])
+    reals = real_constant(frame, other)
+    if leaf is None or reals is None or leaf.shape != frame.shape or leaf.layout != frame.layout:
+        return None
+    channels = leaf.shape[leaf.layout.index("c")] if leaf.layout else 0
+    axis = (1,) * (len(leaf.shape) - reals.ndim) + reals.shape
+    if reals.size != channels or channels < 2 or len(axis) != len(leaf.shape):
+        return None
+    if axis[leaf.layout.index("c")] != channels or not np.isfinite(reals).all():
+        return None
+    flat = reals.reshape(-1).astype(np.float32)
+    flat = np.where(np.abs(flat) < MULTIPLIER_MIN, np.float32(0), flat)
+    if np.abs(flat).max() > MULTIPLIER_MAX:
+        return None
+    signs = np.sign(flat).astype(np.int8).reshape(1, 1, 1, channels)
+    one = Quantization(np.float32(1), 0, "int8", (-1, 1))
+    sizes = np.where(flat == 0, np.float32(1), np.abs(flat)).astype(np.float32)
+    return Pair((leaf,), leaf.quantization, one, signs, swapped), sizes
+
+
+def real_constant(frame: Frame, expr: Any) -> F32 | None:
+    """A float32 constant, or integers that are dequantized to one."""
+    graph = frame.graph
+    value = graph.constant(expr)
+    if value is not None:
+        return value if value.dtype == np.float32 else None
+    node = graph.producer(expr)
+    if node is None or node.op != "relax.dequantize":
+        return None
+    stored, scale, zero = (graph.constant(one) for one in node.args[:3])
+    if stored is None or scale is None or zero is None or scale.size != 1:
+        return None
+    centred = stored.astype(np.int64) - int(zero.reshape(()))
+    return np.asarray(centred.astype(np.float32) * np.float32(scale.reshape(())), np.float32)
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...], *, exact: bool) -> bool:

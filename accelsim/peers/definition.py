@@ -158,7 +158,8 @@ def _add(a: I8, b: I8, op: Add) -> I8:
         words = tuple(np.array(x) for x in (f.a_multiplier, f.b_multiplier, f.shift))
         total = arithmetic.add_fixed(left, right, words[0], words[1], words[2], op.subtract)
     else:
-        scales = (op.a_scale, op.b_scale, op.inverse_output_scale)
+        second = op.b_scale if op.b_scales is None else op.b_scales
+        scales = (op.a_scale, second, op.inverse_output_scale)
         sa, sb, inverse = (np.asarray(scale, np.float32) for scale in scales)
         total = arithmetic.add_fp32(left, right, sa, sb, inverse, op.subtract)
     return arithmetic.finish(total, op.zero_point, op.clamp_min, op.clamp_max)

@@ -18,15 +18,20 @@ from accelsim.reference.network import Shape
 from accelsim.reference.site import Site
 
 Element = Callable[[Any], Any]  # of the indices of the core's output
+LARGEST = 2.0**100  # a number that is added to a tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """What an operator joins; a `constant`, centred int32, is the second operand."""
+    """What an operator joins; a `constant`, centred int32, is the second operand.
+
+    So are `reals`, float32 numbers that no levels stand for.
+    """
 
     operator: str  # as Relax names it
     constant: np.ndarray | None = None
     constant_scale: np.float32 | None = None
+    reals: np.ndarray | None = None
 
 
 def pair_of(node: Node) -> tuple[Pair, tuple[Source, ...]] | None:
@@ -42,6 +47,8 @@ def pair_of(node: Node) -> tuple[Pair, tuple[Source, ...]] | None:
     if isinstance(second, Source):
         fits = _broadcasts(second.shape, node.shape, exact=True)
         return (Pair(node.operator), (first, second)) if fits else None
+    if _is_real(second):
+        return _with_reals(node, first, second)
     if not isinstance(second, Weight) or second.scale.size != 1:
         return None
     if not _broadcasts(second.shape, node.shape, exact=False) or _differs_by_image(second, node):
@@ -50,6 +57,31 @@ def pair_of(node: Node) -> tuple[Pair, tuple[Source, ...]] | None:
     padded = centred.reshape((1,) * (len(node.shape) - centred.ndim) + centred.shape)
     scale = np.float32(second.scale.reshape(()))
     return Pair(node.operator, padded, scale), (first,)
+
+
+def _is_real(value: object) -> bool:
+    """Whether it is a constant of float32 numbers, or of integers beyond 8 bits."""
+    if isinstance(value, Weight):
+        return value.scale.size == 1 and value.values.dtype.itemsize > 1
+    return isinstance(value, np.ndarray) and value.dtype == np.float32
+
+
+def _with_reals(node: Node, source: Source, value: Any) -> tuple[Pair, tuple[Source, ...]] | None:
+    """A sum or difference with a number for each channel of a tensor that is as large as it."""
+    if node.operator not in ("relax.add", "relax.subtract") or source.shape != node.shape:
+        return None
+    if source.shape != source.tensor.shape or source.shape[source.tensor.axis] < 2:
+        return None
+    if isinstance(value, Weight):
+        centred = value.values.astype(np.int64) - value.zero_point.astype(np.int64).reshape(())
+        value = centred.astype(np.float32) * np.float32(value.scale.reshape(()))
+    each = tuple(
+        size if place == source.tensor.axis else 1 for place, size in enumerate(source.shape)
+    )
+    padded = (1,) * (len(each) - value.ndim) + value.shape
+    if padded != each or not np.isfinite(value).all() or np.abs(value).max() > LARGEST:
+        return None
+    return Pair(node.operator, reals=value.reshape(each)), (source,)
 
 
 def _broadcasts(shape: Shape, target: Shape, *, exact: bool) -> bool:

@@ -1,7 +1,12 @@
-"""Sums and differences of two quantized tensors, or of a tensor and a quantized constant."""
+"""Sums and differences of two quantized tensors, or of a tensor and a constant.
+
+A constant of real numbers, one a channel, is the products of its signs and its sizes, which are
+scales: so it is added as it is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +24,7 @@ from accelsim.legalize.frame import Frame, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.operators import Operator
-from accelsim.legalize.pairs import Element, Pair, elements, pair_of
+from accelsim.legalize.pairs import Element, Pair, biased_of, elements, pair_of
 from accelsim.legalize.qnnpack import fixed_add, reason_multiplier_unusable
 from accelsim.legalize.rescale import fixed_point
 from accelsim.legalize.rounding import scaled_tflite
@@ -29,6 +34,9 @@ from accelsim.spec.arithmetic import INT32_MIN, TFLITE_ADD_SHIFT
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """The sum or difference of two quantized operands."""
     pair = pair_of(frame, node)
+    biased = biased_of(frame, node) if pair is None else None
+    if biased is not None:
+        pair = biased[0]
     if pair is None or isinstance(pair, Rejection):
         return pair
     subtract = node.op == "relax.subtract"
@@ -61,6 +69,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         tflite=tflite,
         subtract=subtract,
         constant=pair.constant,
+        b_scales=None if biased is None else biased[1],
     )
     return operator_of(frame, "subtract" if subtract else "add", pair.leaves, compute)
 
@@ -88,8 +97,10 @@ def expression(op: IntegerOp, arguments: Arguments) -> Any:
 
 def _float(op: IntegerOp, a: Element, b: Element, add: Any) -> Any:
     # Each product is a stage of its own, so that no compiler fuses it into a multiply-add.
-    left = _term(op, a, add.a_zero_point, add.a_scale, "left")
-    right = _term(op, b, add.b_zero_point, add.b_scale, "right")
+    left = _term(op, a, add.a_zero_point, lambda _: add.a_scale, "left")
+    scales = add.b_scales
+    each = (lambda _: add.b_scale) if scales is None else scales
+    right = _term(op, b, add.b_zero_point, each, "right")
 
     def total(*index: Any) -> Any:
         one, other = left(*index), right(*index)
@@ -99,13 +110,15 @@ def _float(op: IntegerOp, a: Element, b: Element, add: Any) -> Any:
     return output(op, total)
 
 
-def _term(op: IntegerOp, x: Element, zero_point: Any, scale: Any, name: str) -> Any:
-    """(x - zero_point) · scale of one side, (n, h, w, c)."""
-    return te.compute(
-        output_shape(op),
-        lambda *index: (x(*index).astype("int32") - zero_point).astype("float32") * scale,
-        name=name,
-    )
+def _term(
+    op: IntegerOp, x: Element, zero_point: Any, scale: Callable[[Any], Any], name: str
+) -> Any:
+    """(x - zero_point) · scale(c) of one side, (n, h, w, c)."""
+
+    def element(*index: Any) -> Any:
+        return (x(*index).astype("int32") - zero_point).astype("float32") * scale(index[3])
+
+    return te.compute(output_shape(op), element, name=name)
 
 
 def _fixed(op: IntegerOp, a: Element, b: Element, add: Any) -> Any:

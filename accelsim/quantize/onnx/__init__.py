@@ -19,6 +19,7 @@ from accelsim.importer.onnx import OnnxModel, OnnxNode
 from accelsim.importer.reasons import reason
 from accelsim.quantize.onnx.emitter import ACTIVATIONS, Emitter, Lazy, Stored
 from accelsim.quantize.onnx.layers import Named, named_module
+from accelsim.quantize.onnx.moved import with_moves_apart
 from accelsim.quantize.onnx.operators import Converters, converters, key_of
 
 __all__ = ["named_layers", "quantize_onnx"]
@@ -30,8 +31,8 @@ def quantize_onnx(source: SourceModel) -> QuantizedModel:
     Raises ModelError naming the layer that has no form here, or the file where nothing is
     quantized.
     """
-    model = source.float_module
-    assert isinstance(model, OnnxModel)
+    assert isinstance(source.float_module, OnnxModel)
+    model = with_moves_apart(source.float_module)
     named = named_layers(model)
     return QuantizedModel(
         name=source.name,

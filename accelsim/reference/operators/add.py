@@ -39,13 +39,22 @@ def recognise(island: Island) -> Claim | None:
     if found is None:
         return None
     pair, sources = found
+    if pair.reals is not None and island.rounding == "tflite":
+        return None
     name = node.operator.removeprefix("relax.")
     return Claim(name, pair, sources, node.shape, island.ending.limits)
 
 
 def kernel(site: Site) -> Kernel:
     """In float32, or as qnnpack's kernel where that is the rule and it is defined, or TFLite's."""
-    scales, subtract = scales_of(site), site.layer.core.operator == "relax.subtract"
+    pair: Pair = site.layer.core
+    subtract = pair.operator == "relax.subtract"
+    if pair.reals is not None:
+        values = {**pair_values(site), **ends_of(site), "reals": pair.reals}
+        values["scale_0"] = np.array(site.inputs[0].scale, np.float32)
+        values["inverse"] = np.array(np.float32(1) / site.output.scale, np.float32)
+        return Kernel(_emit_float, values, subtract)
+    scales = scales_of(site)
     values = {**pair_values(site), **ends_of(site)}
     if site.rounding == "tflite":
         for side, scaling in enumerate(sum_scalings(*scales, site.output.scale)):
@@ -75,6 +84,8 @@ def _emit_float(emit: Emitter, x: list[Any], p: Values) -> Any:
         )
         for side, term in enumerate(pair_tensors(emit, x, p))
     ]
+    if "reals" in p:
+        products.append(p["reals"])
     subtract = emit.geometry
 
     def body(t: Any, i: Any) -> Any:
@@ -148,7 +159,12 @@ def _torch_covers(site: Site) -> bool:
     """PyTorch's sum of two tensors is a golden of networks with its own rule of adding only."""
     pair = site.layer.core
     shapes = {tensor.shape for tensor in (*site.inputs, site.output)}
-    plain = pair.constant is None and pair.operator == "relax.add" and len(shapes) == 1
+    plain = (
+        pair.constant is None
+        and pair.reals is None
+        and pair.operator == "relax.add"
+        and len(shapes) == 1
+    )
     return site.rounding == "qnnpack" and plain
 
 

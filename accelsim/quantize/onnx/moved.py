@@ -10,7 +10,6 @@ where a file has a move beside it. It must not know Relax, nor what the NPU runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from accelsim.importer.onnx import OnnxModel, OnnxNode, OnnxValue

@@ -19,7 +19,7 @@ from accelsim.reference.flow import Claim, Island, Node
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
 from accelsim.reference.multipliers import ADD_SHIFT, sum_scalings
 from accelsim.reference.operators import Operator, TorchKernel
-from accelsim.reference.pairs import at, pair_of, pair_tensors, pair_values, scales_of
+from accelsim.reference.pairs import Pair, at, pair_of, pair_tensors, pair_values, scales_of
 from accelsim.reference.scaling import MODES
 from accelsim.reference.site import Site
 from accelsim.reference.torch_tensor import torch_target

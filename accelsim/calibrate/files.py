@@ -24,6 +24,7 @@ from accelsim.quantize.export import export_onnx
 
 SUFFIXES = (".pt2", ".onnx", ".json", ".txt", ".waivers.toml")
 WAIVED_DAYS = 90
+ELSEWHERE = "choose another --out"
 
 
 def prepare_base(base: Path, model: str) -> None:
@@ -32,14 +33,13 @@ def prepare_base(base: Path, model: str) -> None:
     Raises InputError where it cannot be written, or where a file of another origin is in the way.
     """
     paths = [with_suffix(base, suffix) for suffix in SUFFIXES]
-    with writing(paths[0], "choose another --out"):
+    with writing(paths[0], ELSEWHERE):
         present = [path for path in paths if path.exists()]
         if any(path.resolve() == Path(model).resolve() for path in present):
             raise InputError(f"--out would overwrite the model {model} itself; choose another")
         if present and not _own(base):
             raise InputError(
-                f"{present[0]} exists and was not written by accelsim quantize; choose another "
-                "--out"
+                f"{present[0]} exists and was not written by accelsim quantize; {ELSEWHERE}"
             )
         for path in present:
             path.unlink()
@@ -53,7 +53,7 @@ def write_program(
     packed = None if split is None else pack_split(*split)
     extra = {} if packed is None else {ENTRY: packed}
     path = with_suffix(base, ".pt2")
-    with whole_file(path) as partial:
+    with writing(path, ELSEWHERE), whole_file(path) as partial:
         torch.export.save(quantized.exported, partial, extra_files=extra)
     missing = split is not None and packed is None
     return path, "the test split is too large to be part of the .pt2" if missing else None
@@ -102,6 +102,6 @@ def _own(base: Path) -> bool:
 
 
 def _text(path: Path, content: str) -> Path:
-    with whole_file(path) as partial:
+    with writing(path, ELSEWHERE), whole_file(path) as partial:
         partial.write_text(content, encoding="utf-8")
     return path

@@ -144,21 +144,28 @@ def source_hash(config: Config) -> str:
     return digest.hexdigest()
 
 
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file of the folder, whole or not at all; InputError where it cannot be written."""
+    with writing(path, ELSEWHERE), whole_file(path) as file:
+        yield file
+
+
 def write_json(path: Path, content: Mapping[str, object]) -> None:
     """A JSON file."""
-    with whole_file(path) as file:
+    with _whole(path) as file:
         file.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
 
 
 def keep_waivers(folder: Path, source: Path) -> None:
     """waivers.toml: the file that the run was given, so that a replay has it."""
-    with whole_file(folder / "waivers.toml") as file:
+    with _whole(folder / "waivers.toml") as file:
         shutil.copyfile(source, file)
 
 
 def write_inputs(folder: Path, tensors: Mapping[str, np.ndarray]) -> str:
     """inputs.npz; returns a SHA-256 over names, shapes, dtypes and values."""
-    with whole_file(folder / "inputs.npz") as file:
+    with _whole(folder / "inputs.npz") as file:
         np.savez(file, **dict(tensors))  # type: ignore[arg-type]
     digest = hashlib.sha256()
     for name in sorted(tensors):
@@ -172,7 +179,7 @@ def write_programs(folder: Path, programs: tuple[Program, ...]) -> str:
     digest = hashlib.sha256()
     for program in programs:
         data = program_to_bytes(program)
-        with whole_file(folder / f"{program.symbol}.program") as file:
+        with _whole(folder / f"{program.symbol}.program") as file:
             file.write_bytes(data)
         digest.update(data)
     return digest.hexdigest()
@@ -181,13 +188,13 @@ def write_programs(folder: Path, programs: tuple[Program, ...]) -> str:
 def write_model(folder: Path, quantized: QuantizedModel) -> None:
     """model.pt2: the quantized network as torch.export writes it; or a foreign file as it was."""
     if quantized.original is not None:
-        with whole_file(folder / f"model.{quantized.framework}") as file:
+        with _whole(folder / f"model.{quantized.framework}") as file:
             file.write_bytes(quantized.original.data)
     if quantized.exported is None:
         return
     import torch
 
-    with whole_file(folder / "model.pt2") as file:
+    with _whole(folder / "model.pt2") as file:
         torch.export.save(quantized.exported, file)
 
 

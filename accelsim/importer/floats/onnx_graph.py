@@ -72,6 +72,11 @@ class OnnxGraph:
             )
         return found.shape
 
+    def dtype(self, name: str) -> str:
+        """NumPy's name of a tensor's type."""
+        values = self.model.constants.get(name)
+        return str(values.dtype) if values is not None else self.model.values[name].dtype
+
     def wrong(self, node: OnnxNode, what: str) -> ModelError:
         """A refusal that names the layer."""
         return ModelError(f"layer '{node.name}' ({node.operator}) {what}, which is not supported")
@@ -135,11 +140,11 @@ def from_onnx(model: OnnxModel) -> fx.GraphModule:
                 f"input '{value.name}' of model {model.name} is {value.dtype}, where float32 is "
                 "supported; convert the model to float32"
             )
-    return OnnxGraph(model).build(_rules())
+    return OnnxGraph(model).build(operators())
 
 
-def _rules() -> dict[str, Rule]:
-    """Rules of all modules in the folder, by operator."""
+def operators() -> dict[str, Rule]:
+    """The operators that are converted: rules of all modules in the folder."""
     found: dict[str, Rule] = {}
     for one in pkgutil.iter_modules(onnx_operators.__path__):
         module = importlib.import_module(f"{onnx_operators.__name__}.{one.name}")

@@ -1,4 +1,4 @@
-"""Activations, operators of two tensors, norms and softmax.
+"""Activations, and arithmetic of two tensors.
 
 What comes in: a node. What goes out: a module or a function of PyTorch.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import fx, nn
 
-from accelsim.importer.floats.network import filled, tensor
+from accelsim.importer.floats.network import tensor
 
 if TYPE_CHECKING:
     from accelsim.importer.floats.onnx_graph import OnnxGraph
@@ -88,76 +88,53 @@ def divide(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     return divided
 
 
+def power(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
+    """Pow, whose result has the type of the base."""
+    raised: fx.Node = binary(torch.pow)(graph, node)
+    base, exponent = (graph.dtype(name) for name in node.inputs)
+    if base == exponent or "float" in base:
+        return raised
+    return graph.net.method(f"{node.name}/cast", "to", raised, getattr(torch, base))
+
+
 def clip(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
-    """Clip with constant limits: ReLU, ReLU6 or a clamp."""
-    limits = []
+    """Clip: ReLU, ReLU6 or a clamp where limits are constants, else a minimum of a maximum."""
+    x, limits, computed = graph.node(node.input(0)), [], False
     for place, name in ((1, "min"), (2, "max")):
         values = graph.constant(node.input(place)) if node.input(place) else None
-        if node.input(place) and values is None:
-            raise graph.wrong(node, "computes its limits")
-        given = node.attributes.get(name) if values is None else values.item()
-        limits.append(None if given is None else float(given))
-    x = graph.node(node.input(0))
-    if limits == [0.0, 6.0]:
-        return graph.net.module(node.name, nn.ReLU6(), x)
-    if limits == [None, None]:
+        computed = computed or bool(node.input(place) and values is None)
+        limits.append(node.attributes.get(name) if values is None else values.item())
+    if computed:
+        for place, kind in ((1, torch.maximum), (2, torch.minimum)):
+            if node.input(place):
+                x = graph.net.call(node.name, kind, x, graph.node(node.input(place)))
         return x
-    if limits[0] is not None and limits[1] is not None and limits[0] < limits[1]:
-        return graph.net.module(node.name, nn.Hardtanh(limits[0], limits[1]), x)
-    return graph.net.call(node.name, torch.clamp, x, limits[0], limits[1])
+    real = graph.dtype(node.input(0)) == "float32"
+    low, high = (None if one is None else float(one) if real else int(one) for one in limits)
+    if real and (low, high) == (0.0, 6.0):
+        return graph.net.module(node.name, nn.ReLU6(), x)
+    if low is None and high is None:
+        return x
+    if real and low is not None and high is not None and low < high:
+        return graph.net.module(node.name, nn.Hardtanh(low, high), x)
+    return graph.net.call(node.name, torch.clamp, x, low, high)
 
 
 def prelu(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
-    """PRelu with one slope, or one a channel."""
+    """PRelu: PyTorch's with one slope or one a channel, else a maximum and a scaled minimum."""
     slopes = graph.constant(node.input(1))
-    shape = graph.shape(node.input(0))
+    shape, x, net = graph.shape(node.input(0)), graph.node(node.input(0)), graph.net
     channels = shape[1] if len(shape) > 1 else 1
     fitting = {(1,) * len(shape), (1, channels, *(1,) * (len(shape) - 2))}
     given = () if slopes is None else (*(1,) * (len(shape) - slopes.ndim), *slopes.shape)
-    if slopes is None or given not in fitting:
-        raise graph.wrong(node, "has slopes that are no constant of one number or one a channel")
-    layer = nn.PReLU(slopes.size)
-    layer.weight = nn.Parameter(tensor(slopes.astype(np.float32).reshape(-1)))
-    return graph.net.module(node.name, layer, graph.node(node.input(0)))
-
-
-def batch_norm(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
-    """BatchNormalization with constant statistics."""
-    found = [graph.constant(name) for name in node.inputs[1:5]]
-    if any(one is None for one in found) or node.attributes.get("training_mode", 0):
-        raise graph.wrong(node, "computes its statistics")
-    scale, bias, mean, variance = (np.asarray(one, np.float32) for one in found)
-    rank = len(graph.shape(node.input(0)))
-    kind: Any = nn.BatchNorm2d if rank == 4 else nn.BatchNorm1d
-    layer = kind(len(mean), eps=float(node.attributes.get("epsilon", 1e-5)))
-    layer.running_mean, layer.running_var = tensor(mean), tensor(variance)
-    return graph.net.module(node.name, filled(layer, scale, bias), graph.node(node.input(0)))
-
-
-def layer_norm(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
-    """LayerNormalization over the last axes."""
-    shape = graph.shape(node.input(0))
-    axis = int(node.attributes.get("axis", -1)) % len(shape)
-    scale, bias = graph.constant(node.input(1)), None
-    if node.input(2):
-        bias = graph.constant(node.input(2))
-    if scale is None or (node.input(2) and bias is None) or len(node.outputs) > 1:
-        raise graph.wrong(node, "has computed weights or several results")
-    layer = nn.LayerNorm(shape[axis:], eps=float(node.attributes.get("epsilon", 1e-5)))
-    layer.weight = nn.Parameter(tensor(np.broadcast_to(scale, shape[axis:]).astype(np.float32)))
-    values = np.zeros(shape[axis:]) if bias is None else np.broadcast_to(bias, shape[axis:])
-    layer.bias = nn.Parameter(tensor(values.astype(np.float32)))
-    return graph.net.module(node.name, layer, graph.node(node.input(0)))
-
-
-def softmax(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
-    """Softmax over one axis; before opset 13 it meant all axes from the given one on."""
-    rank = len(graph.shape(node.input(0)))
-    old = graph.model.opsets.get("", 13) < 13
-    axis = int(node.attributes.get("axis", 1 if old else -1)) % rank
-    if old and axis != rank - 1:
-        raise graph.wrong(node, "has a softmax over several axes")
-    return graph.net.module(node.name, nn.Softmax(axis), graph.node(node.input(0)))
+    if slopes is not None and given in fitting:
+        layer = nn.PReLU(slopes.size)
+        layer.weight = nn.Parameter(tensor(slopes.astype(np.float32).reshape(-1)))
+        return net.module(node.name, layer, x)
+    over = net.module(f"{node.name}/over", nn.ReLU(), x)
+    under = net.call(f"{node.name}/under", torch.clamp, x, None, 0.0)
+    scaled = net.call(f"{node.name}/scale", operator.mul, under, graph.node(node.input(1)))
+    return net.call(node.name, operator.add, over, scaled)
 
 
 def hard_sigmoid(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
@@ -217,30 +194,10 @@ RULES: dict[str, Any] = {
     "HardSigmoid": hard_sigmoid,
     "Clip": clip,
     "PRelu": prelu,
-    "BatchNormalization": batch_norm,
-    "LayerNormalization": layer_norm,
-    "Softmax": softmax,
     "Add": binary(operator.add),
     "Sub": binary(operator.sub),
     "Mul": binary(operator.mul),
     "Div": divide,
-    "Sum": pairwise(operator.add),
-    "Selu": module(lambda _: nn.SELU()),
-    "Greater": function(torch.gt),
-    "Less": function(torch.lt),
-    "Max": pairwise(torch.maximum),
-    "Min": pairwise(torch.minimum),
-    "Pow": binary(torch.pow),
-    "Exp": function(torch.exp),
-    "Sqrt": function(torch.sqrt),
-    "Reciprocal": function(torch.reciprocal),
-    "Erf": function(torch.erf),
-    "Abs": function(torch.abs),
-    "Neg": function(torch.neg),
-    "Log": function(torch.log),
-    "And": function(torch.logical_and),
-    "Or": function(torch.logical_or),
-    "Not": function(torch.logical_not),
-    "Equal": function(torch.eq),
+    "Pow": power,
     "Where": where,
 }

@@ -215,10 +215,15 @@ class Softmax:
 
     `table[d]` is exp(-d·scale·beta) in Q0.31 for d = max - x, see `spec.arithmetic.softmax`. With
     `levels` each result s becomes levels[s + 128]: the same share in other levels.
+
+    With `masked` there is a second input, whose level 127 keeps an element; an element of another
+    level, or one 255 levels below the largest that is kept, has no part. If none is kept, all are
+    equal.
     """
 
     table: I32  # (256,)
     levels: I8 | None = None  # (256,)
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,9 @@ def _nhwc(values: I8, frame: Frame) -> I8:
 
 def elements(arguments: Arguments, constant: I8 | None) -> tuple[Element, Element]:
     """Both operands as int8 elements at (n, h, w, c) of the output, constants included."""
-    a = _element(arguments.activations[0])
+    a = element_of(arguments.activations[0])
     if constant is None:
-        return a, _element(arguments.activations[1])
+        return a, element_of(arguments.activations[1])
     tensor, shape = arguments.values.constant, constant.shape
 
     def of_constant(*index: Any) -> Any:
@@ -139,7 +139,8 @@ def elements(arguments: Arguments, constant: I8 | None) -> tuple[Element, Elemen
     return a, of_constant
 
 
-def _element(x: Activation) -> Element:
+def element_of(x: Activation) -> Element:
+    """An operand's int8 element at (n, h, w, c) of the output, where it may be broadcast."""
     return lambda *index: x(
         *(0 if int(size) == 1 else i for i, size in zip(index, x.shape, strict=True))
     )

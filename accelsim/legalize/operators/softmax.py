@@ -1,7 +1,8 @@
 """Softmax over the channels, as TFLite's int8 kernel computes it, in every rounding.
 
 TFLite's has steps of 1/256 from the lowest value on. Another output takes its result through a
-table, as a requantize behind it would.
+table, as a requantize behind it would. A mask that is added before it hides elements whose level is
+below the highest one.
 """
 
 from __future__ import annotations
@@ -14,20 +15,27 @@ from tvm import te, tirx
 from accelsim.artifacts import Softmax
 from accelsim.legalize.exponential import exponentials
 from accelsim.legalize.expressions import Arguments, output, output_shape
-from accelsim.legalize.frame import Frame, leaf_of, operator_of
+from accelsim.legalize.frame import Frame, Leaf, leaf_of, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Quantization, Rejection
 from accelsim.legalize.operators import Operator
+from accelsim.legalize.pairs import element_of
 from accelsim.legalize.rescale import FULL, table_of
 from accelsim.spec.normalization import LARGEST_ROW
 
 OWN = Quantization(np.float32(1 / 256), -128, "int8", FULL)  # of TFLite's result
 MOST_STEPS = 2.0  # by which another output may miss the real one
+HIDES = 2.0**64  # a step of a mask: float32 sums of scores and such steps keep no score
+NEGLIGIBLE = 1 / 64  # of 1/256, which elements 255 levels below the largest may have
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     """A softmax of a quantized activation over the axis that is in the lanes."""
-    source, beta = _scaled(frame, node.args[0])
+    masked = _masked(frame, node.args[0])
+    if isinstance(masked, Rejection):
+        return masked
+    expr, mask = masked if masked is not None else (node.args[0], None)
+    source, beta = _scaled(frame, expr)
     leaf = leaf_of(frame, source)
     if leaf is None:
         return None
@@ -41,7 +49,8 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     levels = None
     if not OWN.same_levels(frame.quantization):
         target = frame.quantization
-        scale, bound = float(target.scale), distance(leaf.shape[axis], float(target.scale))
+        scale = float(target.scale)
+        bound = distance(leaf.shape[axis], scale, masked=mask is not None)
         if frame.rounding == "tflite":
             return Rejection(f"its output has scale {scale:g} and not TFLite's 1/256 from -128 on")
         if bound > MOST_STEPS:
@@ -53,32 +62,66 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
     table = exponentials(beta * float(leaf.quantization.scale))
     if table is None:
         return Rejection("its input's scale is 2^-26 or less, which TFLite's kernel refuses")
-    return operator_of(frame, "softmax", (leaf,), Softmax(table, levels))
+    if mask is None:
+        return operator_of(frame, "softmax", (leaf,), Softmax(table, levels))
+    length = leaf.shape[axis]
+    if 256 * length * float(table[-1]) * 2.0**-31 > NEGLIGIBLE:
+        return Rejection(
+            "its input has so small a scale that a mask needs more than the 256 levels there are"
+        )
+    if any(size not in (1, full) for size, full in zip(mask.shape, leaf.shape, strict=True)):
+        return Rejection(f"its mask of shape {mask.shape} is broadcast to {leaf.shape}")
+    if mask.layout != leaf.layout or mask.shape[axis] != length:
+        return Rejection("its mask is not along its channels")
+    table = np.append(table[:-1], np.int32(0)).astype(np.int32)
+    compute = Softmax(table, levels, masked=True)
+    return operator_of(frame, "masked_softmax", (leaf, mask), compute)
 
 
-def distance(length: int, scale: float) -> float:
+def distance(length: int, scale: float, *, masked: bool = False) -> float:
     """Steps from the real result at most, of an output in levels of its own.
 
     Half a step, and in steps of 1/256 what TFLite's result misses, which ends at 255.
     """
-    return 0.5 + 2.0**-12 + (1 + length / 4096 + 1 / 1024) / (256 * scale)
+    hidden = NEGLIGIBLE if masked else 0.0
+    return 0.5 + 2.0**-12 + (1 + length / 4096 + 1 / 1024 + hidden) / (256 * scale)
+
+
+def _masked(frame: Frame, expr: Any) -> tuple[Any, Leaf] | Rejection | None:
+    """What a mask is added to, and the mask; None where nothing is added."""
+    node = frame.graph.producer(expr)
+    if node is None or node.op != "relax.add":
+        return None
+    for source, other in (node.args, reversed(node.args)):
+        mask = leaf_of(frame, other)
+        scores = leaf_of(frame, _scaled(frame, source)[0])
+        if mask is None or scores is None or len(mask.shape) != len(scores.shape):
+            continue
+        levels = mask.quantization
+        if levels.int8_zero_point == 127 and float(levels.scale) >= HIDES:
+            return source, mask
+    return Rejection(
+        "what is added before its softmax has no levels in the file, or not those of a mask, of "
+        "which all but the highest hide an element"
+    )
 
 
 def _scaled(frame: Frame, expr: Any) -> tuple[Any, float]:
     """An operand and the positive number, TFLite's beta, that it is multiplied by."""
     node = frame.graph.producer(expr)
-    if node is not None and node.op == "relax.multiply":
+    if node is not None and node.op in ("relax.multiply", "relax.divide"):
         beta = frame.graph.constant(node.args[1])
         if beta is not None and beta.size == 1 and beta.item() > 0:
-            return node.args[0], float(beta.item())
+            divides = node.op == "relax.divide"
+            return node.args[0], 1 / float(beta.item()) if divides else float(beta.item())
     return expr, 1.0
 
 
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
     """Largest, exponentials, their sum, its reciprocal, the shares, and perhaps their levels."""
-    (x,) = arguments.activations
     table = arguments.values.table
     n, h, w, channels = output_shape(op)
+    x = _kept(op, arguments) if op.compute.masked else arguments.activations[0]
     rows = (n, h, w)
     axis = te.reduce_axis((0, channels), "c")
     largest = te.compute(
@@ -109,6 +152,28 @@ def expression(op: IntegerOp, arguments: Arguments) -> Any:
     shares = te.compute(output_shape(op), share, name="shares")
     levels = arguments.values.levels
     return output(op, lambda *at: levels(shares(*at).astype("int32") + 128), "softmax")
+
+
+def _kept(op: IntegerOp, arguments: Arguments) -> Any:
+    """Scores so shifted that the largest that is kept is 127, those that are hidden at -128."""
+    shape = output_shape(op)
+    scores, mask = map(element_of, arguments.activations)
+    axis = te.reduce_axis((0, shape[3]), "k")
+    lowest = tirx.const(-128, "int32")
+
+    def where_kept(at: Any, value: Any) -> Any:
+        return tirx.if_then_else(mask(*at) == tirx.const(127, "int8"), value, lowest)
+
+    def best(*row: Any) -> Any:
+        return te.max(where_kept((*row, axis), scores(*row, axis).astype("int32")), axis=axis)
+
+    most = te.compute(shape[:3], best, name="most")
+
+    def shifted(*at: Any) -> Any:
+        value = scores(*at).astype("int32") - most(*at[:3]) + 127
+        return where_kept(at, tirx.max(value, lowest)).astype("int8")
+
+    return te.compute(shape, shifted, name="shifted")
 
 
 def _reciprocals(rows: tuple[int, ...], total: Any, zeros: Any) -> Any:
@@ -142,4 +207,4 @@ def _saturated(value: Any) -> Any:
     return tirx.max(tirx.min(value, tirx.const(limit - 1, "int64")), tirx.const(-limit, "int64"))
 
 
-OPERATOR = Operator(("softmax",), ("relax.nn.softmax",), Softmax, read, expression)
+OPERATOR = Operator(("softmax", "masked_softmax"), ("relax.nn.softmax",), Softmax, read, expression)

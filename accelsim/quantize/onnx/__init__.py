@@ -19,6 +19,7 @@ from accelsim.importer.onnx import OnnxModel, OnnxNode
 from accelsim.importer.reasons import reason
 from accelsim.quantize.onnx.emitter import ACTIVATIONS, Emitter, Lazy, Stored
 from accelsim.quantize.onnx.layers import Named, named_module
+from accelsim.quantize.onnx.masks import with_quantized_masks
 from accelsim.quantize.onnx.moved import with_moves_apart
 from accelsim.quantize.onnx.operators import Converters, converters, key_of
 
@@ -32,7 +33,7 @@ def quantize_onnx(source: SourceModel) -> QuantizedModel:
     quantized.
     """
     assert isinstance(source.float_module, OnnxModel)
-    model = with_moves_apart(source.float_module)
+    model = with_moves_apart(with_quantized_masks(source.float_module))
     named = named_layers(model)
     return QuantizedModel(
         name=source.name,

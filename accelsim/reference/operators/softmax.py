@@ -25,16 +25,19 @@ from accelsim.reference.operators import Operator
 from accelsim.reference.site import Site
 
 LONGEST = 4096  # elements of a row
+HUGE = 2.0**64  # a step of a mask, beside which float32 has no score
+HIDDEN = 1 / 64  # of 1/256: what elements 255 levels below the largest may have
 MOST = 2.0  # steps from the real result of an output in levels of its own
 FACTORS = tuple(math.exp(-(2.0**k)) for k in range(-2, 5))  # of the bits of a multiple of 1/4
 
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """Over `axis` of the logical shape, of values times `beta`."""
+    """Over `axis` of the logical shape, of values times `beta`; `masked` by a second source."""
 
     axis: int
     beta: float = 1.0
+    masked: bool = False
 
 
 def recognise(island: Island) -> Claim | None:
@@ -42,20 +45,46 @@ def recognise(island: Island) -> Claim | None:
     node, output = island.ending.value, island.output
     if not isinstance(node, Node) or node.operator != "relax.nn.softmax":
         return None
-    (source,), beta = node.operands, 1.0
-    if isinstance(source, Node) and source.operator == "relax.multiply":
+    (source,), beta, mask = node.operands, 1.0, None
+    if isinstance(source, Node) and source.operator == "relax.add":
+        source, mask = _mask_apart(*source.operands)
+        if mask is None:
+            return None
+    if isinstance(source, Node) and source.operator in ("relax.multiply", "relax.divide"):
+        divides = source.operator == "relax.divide"
         source, factor = source.operands
         beta = float(factor.item()) if isinstance(factor, np.ndarray) and factor.size == 1 else 0.0
+        beta = 1 / beta if divides and beta > 0 else beta
     axis = int(node.attrs.axis) % len(node.shape)
     if not isinstance(source, Source) or source.shape != source.tensor.shape:
         return None
     clipped = (output.clamp_min, output.clamp_max) != (-128, 127)
-    near = _plain(output) or (island.rounding != "tflite" and _far(output, axis) <= MOST)
+    far = _far(output, axis, mask is not None)
+    near = _plain(output) or (island.rounding != "tflite" and far <= MOST)
     steps = near and beta * float(source.tensor.scale) > 2.0**-26
     fits = axis == source.tensor.axis and node.shape[axis] <= LONGEST
     if clipped or not (steps and fits and island.ending.limits == UNLIMITED):
         return None
-    return Claim("softmax", Softmax(axis, beta), (source,), node.shape, UNLIMITED)
+    if mask is None:
+        return Claim("softmax", Softmax(axis, beta), (source,), node.shape, UNLIMITED)
+    spread = zip(mask.shape, node.shape, strict=True)
+    along = mask.shape == mask.tensor.shape and mask.tensor.axis == axis
+    if not along or mask.shape[axis] == 1 or any(one not in (1, full) for one, full in spread):
+        return None
+    if 256 * node.shape[axis] * math.exp(-255 * beta * float(source.tensor.scale)) > HIDDEN:
+        return None
+    core = Softmax(axis, beta, masked=True)
+    return Claim("masked_softmax", core, (source, mask), node.shape, UNLIMITED)
+
+
+def _mask_apart(first: Any, second: Any) -> tuple[Any, Source | None]:
+    """Scores and the mask that is added to them, whose highest level is 0 and the others huge."""
+    for scores, mask in ((first, second), (second, first)):
+        if isinstance(mask, Source) and len(mask.shape) == len(getattr(scores, "shape", ())):
+            tensor = mask.tensor
+            if tensor.zero_point == 127 and float(tensor.scale) >= HUGE:
+                return scores, mask
+    return first, None
 
 
 def kernel(site: Site) -> Kernel:
@@ -70,7 +99,8 @@ def kernel(site: Site) -> Kernel:
         named["inverse"] = np.array(np.float32(1) / site.output.scale, np.float32)
         named["output_scale"] = np.array(site.output.scale, np.float32)
         named |= ends_of(site)
-    return Kernel(_emit, named, (site.layer.core.axis, site.rounding == "onnxruntime"))
+    core = site.layer.core
+    return Kernel(_emit, named, (core.axis, site.rounding == "onnxruntime", core.masked))
 
 
 def _plain(output: QuantizedTensor) -> bool:
@@ -78,14 +108,14 @@ def _plain(output: QuantizedTensor) -> bool:
     return float(output.scale) == 2.0**-8 and output.zero_point == -128
 
 
-def _far(output: QuantizedTensor, axis: int) -> float:
+def _far(output: QuantizedTensor, axis: int, masked: bool) -> float:
     """See docs/normalization.md."""
-    share = 1 + output.shape[axis] / 4096 + 1 / 1024
+    share = 1 + output.shape[axis] / 4096 + 1 / 1024 + HIDDEN * masked
     return float(0.5 + 2.0**-12 + share / (256 * float(output.scale)))
 
 
 def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
-    (axis, quotient), shape = emit.geometry, emit.shapes.core_output
+    (axis, quotient, masked), shape = emit.geometry, emit.shapes.core_output
     rows = tuple(1 if k == axis else extent for k, extent in enumerate(shape))
     value = emit.load(x[0])
 
@@ -111,8 +141,17 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
         steps = _rounded(_product(power_, scale), 35 - zeros)
         return (te.min(steps, _wide(255)) - 128).astype("int8")
 
-    most = emit.compute(rows, largest, value)
-    powers = emit.compute(shape, power, most, value, _table(emit, p))
+    if masked:
+        keeps = emit.load(x[1], 1)
+        most = emit.compute(rows, lambda t, i: _largest_kept(t, i, axis, shape), value, keeps)
+        powers = emit.compute(
+            shape,
+            lambda t, i: _power_kept(t, i, row_of(i)),
+            *(most, value, _table(emit, p), keeps),
+        )
+    else:
+        most = emit.compute(rows, largest, value)
+        powers = emit.compute(shape, power, most, value, _table(emit, p))
     total = emit.compute(rows, added, powers)
     zeros = emit.compute(rows, lambda t, i: tirx.clz(t[0][i]).astype("int64") - 32, total)
     scale = _reciprocal(
@@ -120,6 +159,32 @@ def _emit(emit: Emitter, x: list[Any], p: Values) -> Any:
     )
     shares = emit.compute(shape, share, powers, scale, zeros)
     return _levels(emit, shares, p, quotient) if "inverse" in p else shares
+
+
+NONE_KEPT = -129  # below every level
+
+
+def _mask_at(mask: Any, index: Any) -> Any:
+    """Whether the mask, broadcast where its axis is 1, keeps an element."""
+    places = (0 if int(size) == 1 else i for size, i in zip(mask.shape, index, strict=True))
+    return mask[tuple(places)].astype("int32") == 127
+
+
+def _largest_kept(t: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    k = te.reduce_axis((0, shape[axis]), "k")
+    place = tuple(k if at == axis else i for at, i in enumerate(index))
+    level = te.if_then_else(_mask_at(t[1], place), t[0][place].astype("int32"), NONE_KEPT)
+    return te.max(level, axis=k)
+
+
+def _power_kept(t: Any, index: Any, row: Any) -> Any:
+    """0 of what the mask hides and of what is 255 levels below the largest; 1 if all is hidden."""
+    most, level = t[0][row], t[1][index].astype("int32")
+    below = most - level
+    inside = tirx.all(_mask_at(t[3], index), below < 255)
+    place = te.if_then_else(inside, below, 0)
+    hidden = te.if_then_else(most == NONE_KEPT, t[2][0], _wide(0))
+    return te.if_then_else(inside, t[2][place], hidden)
 
 
 def _levels(emit: Emitter, shares: Any, p: Values, quotient: bool) -> Any:
@@ -236,10 +301,11 @@ def _away(value: Any) -> Any:
 
 def _distance(site: Site) -> float:
     """See docs/normalization.md."""
+    masked = site.layer.core.masked
     if not _plain(site.output):
-        return _far(site.output, site.output.axis)
+        return _far(site.output, site.output.axis, masked)
     length = site.output.shape[site.output.axis]
-    return 0.5 + length / 4096 + 1 / 1024
+    return 0.5 + length / 4096 + 1 / 1024 + HIDDEN * masked
 
 
 OPERATOR = Operator(

@@ -13,7 +13,8 @@ from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.limits import MAX_COUNT
 from accelsim.schedule.parameters import shared_rows
 from accelsim.schedule.pointwise import Place, clamped, looked_up, requantized
-from accelsim.schedule.view import Box, View, load_box, merged, spans, store_box, tail
+from accelsim.schedule.tiles import boxes
+from accelsim.schedule.view import Box, View, load_box, merged, store_box, tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +39,14 @@ def copy(
     Without a `change` rows go from DRAM to DRAM as they are, pad lanes included.
     """
     source, target = merged(*views)
-    images, height, width = target.shape
+    _, height, width = target.shape
     blocks_tile = min(target.blocks, builder.inputs.size, MAX_COUNT)
     pixels = min(builder.inputs.size // blocks_tile, MAX_COUNT)
     cols_tile = min(width, pixels)
     rows_tile = min(height, max(1, pixels // cols_tile))
-    for image in range(images):
-        for rows in spans(height, rows_tile):
-            for cols in spans(width, cols_tile):
-                for blocks in spans(target.blocks, blocks_tile):
-                    box = Box(image, rows, cols, blocks)
-                    _tile(builder, index, name, (source, target), change, tile, box)
-                    tile += 1
+    for box in boxes(target, (rows_tile, cols_tile, blocks_tile)):
+        _tile(builder, index, name, (source, target), change, tile, box)
+        tile += 1
     return tile
 
 

@@ -1,6 +1,6 @@
 """Maxima over windows beyond one instruction or buffer: maxima of pieces, then their maximum.
 
-What comes in: a window, its axes and two views. What goes out: units appended to the builder, one a
+What comes in: a region of windows. What goes out: units appended to the builder, one a
 piece of the window. Partial maxima are gathered in an output slot; a full slot is reduced into the
 first place of the other one. Tables are looked up in front of the pieces and behind the
 last maximum.
@@ -11,25 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from accelsim.artifacts import Pool2d
 from accelsim.errors import ModelError
 from accelsim.schedule.build import Builder, Unit
+from accelsim.schedule.counting import Region
 from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL
 from accelsim.schedule.pointwise import Place, looked_up
 from accelsim.schedule.step import make_step
-from accelsim.schedule.view import Box, Span, View, dense, load_box, spans, store_box, tail
-from accelsim.schedule.window import Axis
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A maximum of one region: the window, where it slides, and what it reads and writes."""
-
-    pool: Pool2d
-    rows: Axis
-    cols: Axis
-    source: View
-    target: View
+from accelsim.schedule.view import Box, Span, dense, load_box, spans, store_box, tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +47,11 @@ class Tables:
 
 
 def schedule_long_maximum(
-    builder: Builder, index: int, window: Window, tile: int, tables: Tables | None = None
+    builder: Builder, index: int, region: Region, tile: int, tables: Tables | None = None
 ) -> int:
     """Units of every output pixel, tiles numbered from `tile`; the number after the last one."""
     tables = tables or Tables()
-    slot, kernel, target = tables.room(builder)[0], window.pool.kernel, window.target
+    slot, kernel, target = tables.room(builder)[0], region.pool.kernel, region.target
     width = min(kernel[1], MAX_KERNEL, slot)
     height = min(kernel[0], MAX_KERNEL, slot // width)
     # Two places of an output slot are the least with which maxima can be gathered.
@@ -78,7 +66,7 @@ def schedule_long_maximum(
     for image, row, col in product(range(images), range(out_h), range(out_w)):
         for group in spans(target.blocks, blocks):
             box = Box(image, (row, row + 1), (col, col + 1), group)
-            _pixel(builder, index, window, tile, box, pieces, tables)
+            _pixel(builder, index, region, tile, box, pieces, tables)
             tile += 1
     return tile
 
@@ -86,7 +74,7 @@ def schedule_long_maximum(
 def _pixel(
     builder: Builder,
     index: int,
-    window: Window,
+    region: Region,
     tile: int,
     box: Box,
     pieces: list[tuple[Span, Span]],
@@ -96,11 +84,11 @@ def _pixel(
     places = min(builder.outputs.size // blocks, MAX_KERNEL)
     gathered, _ = builder.outputs.take(None)
     count = 0
-    lanes = tail(window.target.channels, box.blocks, config.lanes)
+    lanes = tail(region.target.channels, box.blocks, config.lanes)
     for number, kernel in enumerate(pieces, 1):
         unit = Unit(index)
         before, after = tables.load(builder, unit, tile)
-        fields = _load(builder, unit, window, tile, box, kernel)
+        fields = _load(builder, unit, region, tile, box, kernel)
         if before is not None:
             shape = (fields["in_h"], fields["in_w"], blocks)
             place, base = Place(shape, lanes, index, tile), fields["in_base"]
@@ -125,7 +113,7 @@ def _pixel(
                 **_ALL,
             }
             if last:
-                pool = window.pool
+                pool = region.pool
                 values |= {"clamp_min": pool.clamp_min, "clamp_max": pool.clamp_max}
             unit.compute.append(make_step(config, "pool", values, index, tile))
             gathered, count = reduced, 1
@@ -133,7 +121,7 @@ def _pixel(
                 place, gathered = Place(box.shape, lanes, index, tile), reduced + blocks
                 unit.compute.append(looked_up(builder, place, reduced, gathered, after))
         if last:
-            unit.compute.append(store_box(config, window.target, box, gathered, index, tile))
+            unit.compute.append(store_box(config, region.target, box, gathered, index, tile))
         builder.units.append(unit)
 
 
@@ -143,18 +131,18 @@ _ALL = {"clamp_min": -128, "clamp_max": 127}
 def _load(
     builder: Builder,
     unit: Unit,
-    window: Window,
+    region: Region,
     tile: int,
     box: Box,
     kernel: tuple[Span, Span],
 ) -> dict[str, int]:
     """Load what a piece of the window covers; fields of its maximum but for the destination."""
-    rows, cols = window.rows, window.cols
+    rows, cols = region.rows, region.cols
     piece = Box(
         box.image, rows.needs(box.rows, kernel[0]), cols.needs(box.cols, kernel[1]), box.blocks
     )
     base, _ = builder.inputs.take(None)
-    unit.inputs.append(load_box(builder.config, window.source, piece, base, unit.layer, tile))
+    unit.inputs.append(load_box(builder.config, region.source, piece, base, unit.layer, tile))
     return {
         "in_base": base,
         "in_h": piece.shape[0],

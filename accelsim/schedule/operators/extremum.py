@@ -13,13 +13,13 @@ import numpy as np
 from accelsim.artifacts import Extremum, Layer, Pool2d, TensorExtent
 from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.counting import Region, needed, regions, window_fields
-from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile
-from accelsim.schedule.long_maximum import Tables, Window, schedule_long_maximum
+from accelsim.schedule.limits import MAX_COUNT
+from accelsim.schedule.long_maximum import Tables, schedule_long_maximum
 from accelsim.schedule.operators import Operator
 from accelsim.schedule.pointwise import Place, looked_up
 from accelsim.schedule.step import make_step
-from accelsim.schedule.view import Box, load_box, spans, store_box, tail, tensor_view
-from accelsim.schedule.window import tile_sizes
+from accelsim.schedule.tiles import boxes, window_tiling
+from accelsim.schedule.view import Box, load_box, store_box, tail, tensor_view
 
 _INVERSE = (-1 - np.arange(-128, 128)).astype("<i4").tobytes()
 
@@ -47,12 +47,13 @@ def schedule_extremum(
     tile = 0
     found = regions(layer.name, pool, source, target)
     for region in found:
-        tiling = _choose(job, region)
+        tiling = window_tiling(region, *job.tables.room(builder), MAX_COUNT)
         if tiling is None:
-            window = Window(region.pool, region.rows, region.cols, region.source, region.target)
-            tile = schedule_long_maximum(builder, index, window, tile, job.tables)
-        else:
-            tile = _windows(job, tile, region, tiling)
+            tile = schedule_long_maximum(builder, index, region, tile, job.tables)
+            continue
+        for box in boxes(region.target, tiling):
+            _tile(job, tile, region, box)
+            tile += 1
     return {"tiles": tile, "regions": len(found), "padded": int(any(own.padding))}
 
 
@@ -69,41 +70,6 @@ def _tables(own: Extremum) -> Tables:
         return Tables(_INVERSE, own.table[::-1].astype("<i4").tobytes())
     identity = np.array_equal(own.table, np.arange(-128, 128))
     return Tables(None, None if identity else own.table.astype("<i4").tobytes())
-
-
-def _choose(job: _Job, region: Region) -> tuple[int, int, int] | None:
-    """Rows, columns and blocks of a tile: as many blocks, then columns, then rows as fit."""
-    pool, rows, cols = region.pool, region.rows, region.cols
-    if max(pool.kernel) > MAX_KERNEL:
-        return None
-    inputs, outputs = job.tables.room(job.builder)
-    for blocks in tile_sizes(region.target.blocks):
-        if blocks > MAX_COUNT:
-            continue
-        for w in tile_sizes(cols.out):
-            in_w = cols.longest(w, pool.kernel[1])
-            for h in tile_sizes(rows.out):
-                in_h = rows.longest(h, pool.kernel[0])
-                if (
-                    in_h * in_w * blocks <= inputs
-                    and h * w * blocks <= outputs
-                    and max(in_h, in_w) <= MAX_COUNT
-                    and h <= largest_tile(rows)
-                    and w <= largest_tile(cols)
-                ):
-                    return h, w, blocks
-    return None
-
-
-def _windows(job: _Job, tile: int, region: Region, tiling: tuple[int, int, int]) -> int:
-    """Units of all tiles of a region; the number after the last tile."""
-    for image in range(region.source.shape[0]):
-        for r in spans(region.rows.out, tiling[0]):
-            for c in spans(region.cols.out, tiling[1]):
-                for b in spans(region.target.blocks, tiling[2]):
-                    _tile(job, tile, region, Box(image, r, c, b))
-                    tile += 1
-    return tile
 
 
 def _tile(job: _Job, tile: int, region: Region, box: Box) -> None:

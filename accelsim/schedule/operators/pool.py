@@ -14,8 +14,8 @@ from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.constant_weights import ConstantWeights
 from accelsim.schedule.conv_tiling import ConvShape, choose
 from accelsim.schedule.counting import Region, needed, regions, window_fields
-from accelsim.schedule.limits import MAX_COUNT, MAX_KERNEL, largest_tile
-from accelsim.schedule.long_maximum import Window, schedule_long_maximum
+from accelsim.schedule.limits import MAX_COUNT
+from accelsim.schedule.long_maximum import schedule_long_maximum
 from accelsim.schedule.matrix import MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
 from accelsim.schedule.parameters import (
@@ -26,14 +26,8 @@ from accelsim.schedule.parameters import (
     shared_rows,
 )
 from accelsim.schedule.step import make_step
-from accelsim.schedule.view import (
-    Box,
-    load_box,
-    spans,
-    store_box,
-    tensor_view,
-)
-from accelsim.schedule.window import tile_sizes
+from accelsim.schedule.tiles import Tiling, boxes, window_tiling
+from accelsim.schedule.view import Box, load_box, store_box, tensor_view
 
 
 def schedule_pool(
@@ -48,18 +42,19 @@ def schedule_pool(
     tiles, row_splits, col_splits = 0, 1, 1
     found = regions(layer.name, pool, source, target)
     for region in found:
-        tiling = _choose(builder, region)
+        tiling = _tiling(builder, region)
         if tiling is not None:
             row_splits = max(row_splits, -(-region.rows.out // tiling[0]))
             col_splits = max(col_splits, -(-region.cols.out // tiling[1]))
-            tiles = _windows(builder, index, tiles, layer, region, tiling)
+            for box in boxes(region.target, tiling):
+                _tile(builder, index, tiles, layer.name, region, box)
+                tiles += 1
         elif pool.kind == "sum":
             job = _as_depthwise(builder, index, layer.name, region)
             row_splits = max(row_splits, facts(job)["row_splits"])
             tiles = emit(job, tiles)
         else:
-            window = Window(region.pool, region.rows, region.cols, region.source, region.target)
-            tiles = schedule_long_maximum(builder, index, window, tiles)
+            tiles = schedule_long_maximum(builder, index, region, tiles)
     return {
         "tiles": tiles,
         "regions": len(found),
@@ -70,30 +65,12 @@ def schedule_pool(
     }
 
 
-def _choose(builder: Builder, region: Region) -> tuple[int, int, int] | None:
-    """Rows, columns and blocks of a tile: as many blocks, then columns, then rows as fit."""
-    pool, rows, cols, requantize = region.pool, region.rows, region.cols, region.requantize
-    if max(pool.kernel) > MAX_KERNEL:
-        return None
-    most = MAX_COUNT
+def _tiling(builder: Builder, region: Region) -> Tiling | None:
+    """Tiles whose windows and parameter rows fit."""
+    most, requantize = MAX_COUNT, region.requantize
     if requantize is not None and not is_shared(requantize):
         most = min(most, builder.params.size // row_count(requantize))
-    for blocks in tile_sizes(region.target.blocks):
-        if blocks > most:
-            continue
-        for w in tile_sizes(cols.out):
-            in_w = cols.longest(w, pool.kernel[1])
-            for h in tile_sizes(rows.out):
-                in_h = rows.longest(h, pool.kernel[0])
-                if (
-                    in_h * in_w * blocks <= builder.inputs.size
-                    and h * w * blocks <= builder.outputs.size
-                    and max(in_h, in_w) <= MAX_COUNT
-                    and h <= largest_tile(rows)
-                    and w <= largest_tile(cols)
-                ):
-                    return h, w, blocks
-    return None
+    return window_tiling(region, builder.inputs.size, builder.outputs.size, most)
 
 
 def _as_depthwise(builder: Builder, index: int, name: str, region: Region) -> MatrixJob:
@@ -122,25 +99,6 @@ def _as_depthwise(builder: Builder, index: int, name: str, region: Region) -> Ma
         region.requantize,
         pool.input_zero_point,
     )
-
-
-def _windows(
-    builder: Builder,
-    index: int,
-    tile: int,
-    layer: Layer,
-    region: Region,
-    tiling: tuple[int, int, int],
-) -> int:
-    """Units of all tiles of a region in the vector engine; the number after the last tile."""
-    for image in range(region.source.shape[0]):
-        for r in spans(region.rows.out, tiling[0]):
-            for c in spans(region.cols.out, tiling[1]):
-                for b in spans(region.target.blocks, tiling[2]):
-                    box = Box(image, r, c, b)
-                    _tile(builder, index, tile, layer.name, region, box)
-                    tile += 1
-    return tile
 
 
 def _tile(

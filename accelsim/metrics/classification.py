@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,17 +28,22 @@ def top_k(count: int) -> Callable[[Any, np.ndarray], dict[str, float]]:
 def top_k_share(scores: np.ndarray, labels: np.ndarray, count: int) -> float:
     """The share, from scores (samples, classes) or more extents, of which all but one are 1.
 
-    Of equal scores the lower class number ranks first. Raises InputError for labels that do not fit
-    to the scores.
+    Of equal scores the lower class number ranks first. Raises InputError for scores of another
+    shape, and for labels that do not fit to them.
     """
+    if len(scores) == 0:
+        raise InputError(f"top{count} has no samples to measure on")
+    if scores.ndim < 2 or max(scores.shape[1:]) != math.prod(scores.shape[1:]):
+        raise InputError(
+            f"top{count} needs one score a class of each sample; outputs have the shape "
+            f"{scores.shape}; give --metric FILE.py:FUNCTION"
+        )
     flat = scores.reshape(len(scores), -1)
     if labels.shape != (len(flat),) or not np.issubdtype(labels.dtype, np.integer):
         raise InputError(
             f"top{count} needs one class number for each of {len(flat)} samples; labels are "
             f"{labels.dtype} of shape {labels.shape}"
         )
-    if len(flat) == 0:
-        raise InputError(f"top{count} has no samples to measure on")
     if labels.min() < 0 or labels.max() >= flat.shape[1]:
         raise InputError(
             f"labels go from {labels.min()} to {labels.max()}, and the network has "

@@ -27,6 +27,23 @@ def test_of_equal_scores_the_lower_class_ranks_first() -> None:
     assert load_metric("top1").measure((tied,), np.array([0, 1])) == {"top1": 0.5}
 
 
+@pytest.mark.parametrize("shape", [(3, 6, 1, 1), (3, 1, 1, 6)])
+def test_scores_may_have_extents_of_one(shape: tuple[int, ...]) -> None:
+    scores = SCORES.reshape(shape)
+    assert load_metric().measure((scores,), np.array([1, 0, 0])) == {"top1": 2 / 3}
+
+
+def test_a_map_of_scores_is_no_classification() -> None:
+    scores = np.zeros((3, 6, 2, 2), np.float32)
+    with pytest.raises(InputError, match=r"one score a class.* \(3, 6, 2, 2\)"):
+        load_metric().measure((scores,), np.array([1, 0, 0]))
+
+
+def test_no_samples_are_refused() -> None:
+    with pytest.raises(InputError, match="no samples"):
+        load_metric().measure((SCORES[:0],), np.zeros(0, np.int64))
+
+
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
@@ -69,6 +86,9 @@ def nothing(outputs, labels):
 
 def nan(outputs, labels):
     return float("nan")
+
+def infinite(outputs, labels):
+    return float("inf")
 """
 
 
@@ -98,6 +118,7 @@ def test_an_own_metric_may_return_several_numbers_and_gets_all_outputs(file: Pat
         ("text", "returned a str for 'recall'"),
         ("nothing", "returned an empty dict"),
         ("nan", "returned nan for 'nan'"),
+        ("infinite", "returned inf for 'infinite'"),
     ],
 )
 def test_what_an_own_metric_does_wrong_is_one_sentence(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 
+from accelsim.zoo import detector
+from accelsim.zoo.classifier import Recipe
 from accelsim.zoo.detection import FIELDS, decode, mean_average_precision, overlap
-from accelsim.zoo.detector import targets
-from accelsim.zoo.digits import load_digits
+from accelsim.zoo.detector import Detector, loss, targets
+from accelsim.zoo.digits import Digits, load_digits
 from accelsim.zoo.scenes import MOST, SIDE, compose
 
 NOTHING = -12.0  # a logit of about 6e-6
@@ -71,11 +76,75 @@ def test_a_false_detection_costs_by_its_rank() -> None:
 
 
 def test_a_second_detection_of_one_digit_is_false() -> None:
-    boxes = [truth((1, 0, 0), (1, 4, 4))]
+    boxes = truth((1, 0, 0), (1, 4, 4))
+    boxes[0] = 1, 0, 0, 16, 8  # both halves of it overlap by just enough
     twice = grid((1, 0, 0, 5.0), (1, 0, 1, 4.0), (1, 4, 4, 3.0))
-    twice[3:5, 0, :2] = np.log(1.4)
-    twice[1, 0, 0], twice[1, 0, 1] = 0.0, -1.0
-    assert precision([twice], boxes) < 100
+    assert precision([twice], [boxes]) == pytest.approx(100 * (1 / 2 + 1 / 2 * 2 / 3))
+
+
+@pytest.mark.parametrize(("height", "expected"), [(16, 100), (17, 0), (11, 100)])
+def test_a_box_is_right_from_an_overlap_of_a_half(height: int, expected: float) -> None:
+    boxes = truth((1, 0, 0))
+    boxes[0] = 1, 8, 8, 8, height  # of which the detection has 8
+    assert precision([grid((1, 1, 1, 5.0))], [boxes]) == pytest.approx(expected)
+
+
+def test_precision_is_the_best_of_any_higher_recall() -> None:
+    late = [grid((1, 2, 2, 5.0), (1, 0, 0, 4.0), (1, 4, 4, 3.0))]  # precisions 0, 1/2, 2/3
+    assert precision(late, [truth((1, 0, 0), (1, 4, 4))]) == pytest.approx(100 * 2 / 3)
+
+
+def test_detections_of_all_scenes_are_ranked_together() -> None:
+    scenes = [grid((1, 2, 2, 3.0)), grid((1, 0, 0, 5.0))]
+    assert precision(scenes, [truth((2, 5, 5)), truth((1, 0, 0))]) == pytest.approx(50)
+
+
+def test_the_mean_is_over_the_classes_that_occur() -> None:
+    boxes = [truth((0, 0, 0), (9, 3, 3), (4, 5, 5))]
+    assert precision([grid((0, 0, 0, 5.0), (3, 2, 2, 5.0))], boxes) == pytest.approx(100 / 3)
+
+
+def test_a_score_is_presence_times_the_share_of_the_class() -> None:
+    values = grid((7, 2, 3, np.log(0.3 / 0.7)))
+    values[5 + 2, 2, 3] = 20.0  # two classes alike, eight that cannot be
+    found = decode(values)
+    assert found.classes.tolist() == [2, 7] and np.allclose(found.scores, 0.15, atol=1e-6)
+
+
+@pytest.mark.parametrize(("presence", "count"), [(0.06, 1), (0.04, 0)])
+def test_what_is_hardly_there_is_no_detection(presence: float, count: int) -> None:
+    assert len(decode(grid((7, 2, 3, np.log(presence / (1 - presence))))).scores) == count
+
+
+def test_places_and_sizes_are_by_axis() -> None:
+    values = grid((7, 2, 3, 9.0))
+    values[1:5, 2, 3] = np.log(3), -np.log(3), np.log(2), np.log(3)
+    assert np.allclose(decode(values).boxes, [[30 - 8, 18 - 12, 16, 24]])
+
+
+def test_targets_are_by_axis() -> None:
+    boxes = truth((7, 0, 0))
+    boxes[0] = 7, 9, 20, 16, 8
+    wanted = targets(boxes[None])[0]
+    assert np.argwhere(wanted[0]).tolist() == [[3, 2]]  # the centre is 17, 24
+    assert np.allclose(wanted[:, 3, 2], [1, 1 / 8, 0, np.log(2), 0, 7])
+
+
+def test_a_loss_is_of_presence_everywhere_and_of_the_rest_where_a_digit_is() -> None:
+    rng = np.random.default_rng(4)
+    given = rng.normal(size=(2, FIELDS, 6, 6))
+    wanted = targets(np.stack([truth((7, 0, 0), (2, 3, 4)), truth((0, 5, 1))]))
+    chance = 1 / (1 + np.exp(-given[:, 0]))
+    presence = -np.where(wanted[:, 0] > 0, np.log(chance), np.log(1 - chance)).mean()
+    cells = [(0, 0, 0), (0, 3, 4), (1, 5, 1)]
+    chosen = np.array([given[n, :, y, x] for n, y, x in cells])
+    truths = np.array([wanted[n, :, y, x] for n, y, x in cells])
+    place = ((1 / (1 + np.exp(-chosen[:, 1:3])) - truths[:, 1:3]) ** 2).mean()
+    size = ((chosen[:, 3:5] - truths[:, 3:5]) ** 2).mean()
+    shares = np.exp(chosen[:, 5:]) / np.exp(chosen[:, 5:]).sum(1, keepdims=True)
+    kind = -np.log(shares[[0, 1, 2], [7, 2, 0]]).mean()
+    found = loss(torch.from_numpy(given), torch.from_numpy(wanted).double())
+    assert float(found) == pytest.approx(4 * presence + 2 * place + 2 * size + kind)
 
 
 def test_a_wrong_class_is_wrong() -> None:
@@ -92,6 +161,34 @@ def test_scenes_hold_digits_apart_and_inside() -> None:
         assert ((real[:, 1:3] >= 0) & (real[:, 1:3] + real[:, 3:] <= SIDE)).all()
         for slot, one in enumerate(real):
             assert not overlap(one[1:], np.delete(real, slot, 0)[:, 1:]).any()
+
+
+def test_scenes_show_each_digit_where_its_box_is() -> None:
+    labels = np.arange(10)
+    shades = np.broadcast_to((labels + 1.0)[:, None, None, None], (10, 1, 16, 16))
+    images, boxes = compose(shades.astype(np.float32), labels, 20, seed=3)
+    for image, found in zip(images[:, 0], boxes, strict=True):
+        expected = np.ones((SIDE, SIDE))  # the darkest pixel of all
+        for number, left, top, width, height in found[found[:, 0] >= 0]:
+            expected[top : top + height, left : left + width] = number + 1
+        np.testing.assert_allclose(image, expected, rtol=1e-6)
+    again, _ = compose(shades.astype(np.float32), labels, 20, seed=3)
+    assert np.array_equal(images, again)
+
+
+def test_the_detector_is_judged_on_digits_that_it_was_not_trained_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = load_digits(0)
+    train, test = np.ones_like(digits.train_images), 2 * np.ones_like(digits.test_images)
+    train[:, :, :8], test[:, :, :8] = 0, 0
+    shaded = Digits(train, digits.train_labels, test, digits.test_labels)
+    monkeypatch.setattr(detector, "load_digits", lambda seed: shaded)
+    monkeypatch.setattr(detector, "trained", lambda *_: Detector())
+    source = detector.build(Recipe("d", Detector, epochs=1), 0, tmp_path)
+    assert source.training is not None and source.test_inputs is not None
+    assert source.test_inputs.max() == 2 and source.training.inputs.max() == 1
+    assert max(batch.max() for batch in source.calibration) == 1
 
 
 def test_targets_come_back_as_the_boxes_that_they_state() -> None:

@@ -17,6 +17,7 @@ from accelsim.legalize.graph import Graph, Node, read_graph
 from accelsim.legalize.islands import Islands, find_islands
 from accelsim.legalize.operators import Operator, register
 from accelsim.legalize.passes import register_pass, run_passes
+from accelsim.legalize.reasons import short
 from accelsim.legalize.rewrite import write_module
 from accelsim.quantize.spans import layer_reasons
 
@@ -95,9 +96,13 @@ def legalize_module(
 def _host_ops(
     graph: Graph, islands: Islands, remaining: list[Node], refused: Mapping[str, str]
 ) -> tuple[HostOp, ...]:
-    reasons = dict(refused)
+    reasons, unquantized = dict(refused), dict[str, str]()
     for var, rejection in islands.rejections.items():
         reasons[graph.by_var[var].name] = rejection.reason
+    for node in remaining:
+        if node.dtype == "float32" and node.op not in _STRUCTURE and node.name not in reasons:
+            unquantized[node.name] = f"the result of its {short(node.op)} is used in float32"
+    reasons = unquantized | reasons
     found: dict[str, HostOp] = {}
     for node in remaining:
         if node.op in _STRUCTURE or _prepares_constant(graph, node):

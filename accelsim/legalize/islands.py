@@ -19,9 +19,9 @@ from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import find_layouts
 from accelsim.legalize.multipliers import clamp_limits
 from accelsim.legalize.operators import operators_at
+from accelsim.legalize.reasons import reason_of_inputs, reason_of_operators
 
 _QUANTIZE = "relax.quantize"
-_OPERANDS = ("relax.dequantize", "relax.reshape", "constant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,9 @@ def _read(frame: Frame, node: Node) -> IntegerOp | Rejection:
     """What the operators make of an island whose last float operator is `node`."""
     if 0 in frame.shape:
         return Rejection("its result has no elements")
+    reason = reason_of_inputs(frame.graph, node)
+    if reason is not None:
+        return Rejection(reason)
     rejected: Rejection | None = None
     for operator in operators_at(node.op):
         found = operator.read(frame, node)
@@ -119,32 +122,13 @@ def _read(frame: Frame, node: Node) -> IntegerOp | Rejection:
                 return found
             found = Rejection(f"it has a tensor of rank {_odd_rank(found)}, which the NPU lacks")
         rejected = rejected or found
-    return rejected or Rejection(_reason_unknown(frame.graph, node))
+    return rejected or Rejection(reason_of_operators(frame.graph, node))
 
 
 def _odd_rank(op: IntegerOp) -> int:
     """The rank of a tensor of the operator that has no layout."""
     tensors = zip((*op.inputs, op.output), (*op.input_layouts, op.layout), strict=True)
     return next(len(var.ty.shape) for var, layout in tensors if not layout)
-
-
-def _reason_unknown(graph: Graph, node: Node) -> str:
-    """Why no operator knows an island: the float operator that is in the way."""
-    culprits = [node] if not operators_at(node.op) else []
-    culprits += [
-        producer
-        for producer in map(graph.producer, node.args)
-        if producer is not None and producer.op not in _OPERANDS
-    ]
-    if culprits:
-        name = culprits[0].op.removeprefix("relax.")
-        if operators_at(culprits[0].op):
-            return (
-                f"{name} inside of it has no quantized result; the NPU runs one operator at a time"
-            )
-        return f"{name} has no integer form on the NPU"
-    name = node.op.removeprefix("relax.").removeprefix("nn.")
-    return f"{name} is given something that is not a quantized activation"
 
 
 def _clip_bounds(node: Node) -> tuple[float, float]:

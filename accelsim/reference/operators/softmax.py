@@ -301,7 +301,7 @@ def _away(value: Any) -> Any:
 
 def _distance(site: Site) -> float:
     """See docs/normalization.md."""
-    masked = site.layer.core.masked
+    masked: bool = site.layer.core.masked
     if not _plain(site.output):
         return _far(site.output, site.output.axis, masked)
     length = site.output.shape[site.output.axis]

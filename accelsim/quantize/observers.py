@@ -3,7 +3,7 @@
 What comes in: activations, batch by batch. What goes out: PyTorch observers, which keep a histogram
 and choose a scale and a zero point from it. They must not know which layer they watch.
 
-`minmax` takes all that was seen, `mse` (PyTorch's HistogramObserver) the range of least squared
+`minmax` takes all that was seen, `mse` (as PyTorch's HistogramObserver) the range of least squared
 error. `percentile` cuts the same share of values off both ends, and `entropy` the tails without
 which 256 levels resemble the distribution most (least Kullback-Leibler divergence, the ends of the
 histogram taken into its last levels).
@@ -11,6 +11,7 @@ histogram taken into its last levels).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ KINDS = ("minmax", "percentile", "mse", "entropy")
 PERCENTILE = 99.99
 _LEVELS = 256
 _CANDIDATES = 48  # ends of the range that the search for entropy tries on each side
+_STEP = 1e-5  # share of what was seen by which PyTorch moves an end of the range
 
 Counts = NDArray[np.float64]
 
@@ -40,13 +42,40 @@ def activation_observer(
     makers: dict[str, Any] = {
         "minmax": MinMaxObserver.with_args(reduce_range=False),
         "percentile": PercentileObserver.with_args(percentile=percentile),
-        "mse": HistogramObserver.with_args(reduce_range=False),
-        "histogram": HistogramObserver.with_args(reduce_range=False),
+        "mse": SquaredErrorObserver.with_args(reduce_range=False),
+        "histogram": SquaredErrorObserver.with_args(reduce_range=False),
         "entropy": EntropyObserver.with_args(),
     }
     if kind not in makers:
         raise InputError(f"observer '{kind}' is unknown; use one of {', '.join(KINDS)}")
     return makers[kind].with_args(dtype=dtype)
+
+
+class SquaredErrorObserver(HistogramObserver):
+    """PyTorch's range, many times faster: it compares numbers, and not tensors of one element."""
+
+    def _non_linear_param_search(self) -> tuple[torch.Tensor, torch.Tensor]:
+        below: list[float] = torch.cumsum(self.histogram, 0).tolist()
+        total = self.histogram.sum().item()
+        first, last = 0, self.bins - 1
+        low, high, least = 0.0, 1.0, float("inf")
+        while low < high:
+            # As a tensor meets a number: in float32.
+            left = bisect_left(below, float(np.float32((low + _STEP) * total)), first, last)
+            right = bisect_right(below, float(np.float32((high - _STEP) * total)), first, last + 1)
+            right = max(right - 1, first)
+            if left - first > last - right:
+                low, ends = low + _STEP, (left, last)
+            else:
+                high, ends = high - _STEP, (first, right)
+            if ends == (first, last):
+                continue
+            error = self._compute_quantization_error(*ends)
+            if error > least:
+                break
+            least, (first, last) = error, ends
+        width = (self.max_val - self.min_val) / self.bins
+        return self.min_val + width * first, self.min_val + width * (last + 1)
 
 
 class PercentileObserver(HistogramObserver):

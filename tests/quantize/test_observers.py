@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.ao.quantization.observer import HistogramObserver
 
 from accelsim.errors import InputError
 from accelsim.quantize.fx_graph import quantize_fx
@@ -47,6 +48,29 @@ def test_one_far_value_among_many_does_not_take_the_levels(kind: str) -> None:
     torch.manual_seed(0)
     values = torch.cat([torch.randn(100_000).abs(), torch.tensor([200.0])])
     assert _range(kind, values)[1] < 60 < _range("minmax", values)[1]
+
+
+@pytest.mark.parametrize("kind", ["normal", "uniform", "standard_t", "integers", "far"])
+def test_the_range_of_least_squared_error_is_pytorchs(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draw = {
+        "normal": lambda size: np.maximum(rng.normal(size=size), -0.5),
+        "uniform": lambda size: rng.uniform(-1, 3, size),
+        "standard_t": lambda size: rng.standard_t(2, size),
+        "integers": lambda size: rng.integers(-3, 4, size),
+        "far": lambda size: np.append(rng.normal(size=size), 50),
+    }[kind]
+    cut = 0
+    for _ in range(8):
+        ours, theirs = activation_observer("mse")(), HistogramObserver(reduce_range=False)
+        for _ in range(int(rng.integers(1, 4))):
+            values = np.float32(draw(int(rng.integers(1, 3000)))) * 2 ** rng.uniform(-9, 9)
+            for observer in (ours, theirs):
+                observer(torch.from_numpy(values.astype(np.float32)))
+        found, wanted = ours._non_linear_param_search(), theirs._non_linear_param_search()
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+        cut += bool(found[0] > ours.min_val) or bool(found[1] < ours.max_val)
+    assert cut or kind in ("uniform", "integers")
 
 
 def test_entropy_keeps_all_of_an_even_distribution() -> None:

@@ -52,7 +52,7 @@ def new_record(options: VerifyOptions) -> RunRecord:
 def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> None:
     """Run everything; `record` holds what was found even if this raises.
 
-    report.json in the run folder is written at the start and after each layer, as incomplete.
+    report.json in the run folder is written at the start and while layers go on, as incomplete.
     Raises AccelsimError for what a user can mend, KeyboardInterrupt when interrupted.
     """
     run = Verification(options, progress, record)
@@ -207,11 +207,11 @@ def _note_constant(run: Verification, check: LayerCheck) -> None:
 
 
 def _add(run: Verification, layers: list[LayerReport], waivers: tuple[Waiver, ...]) -> None:
-    """Record layers with their waivers, and write the report."""
+    """Record layers with their waivers, and write the report from time to time."""
     waived, used = apply_waivers(layers, waivers)
     run.record.layers += waived
     run.record.waivers += used
-    run.checkpoint()
+    run.checkpoint_if_due()
 
 
 def fail(record: RunRecord, error: BaseException) -> None:

@@ -18,6 +18,7 @@ from accelsim.verify.record import RunRecord
 # A run that needs this many times the cycles that the timing model predicts has hung.
 SLACK = 16
 SLACK_CYCLES = 200_000
+REPORT_SHARE = 0.05  # of the time goes into writing a report that is written again, at most
 
 
 @dataclass(slots=True)
@@ -29,10 +30,19 @@ class Verification:
     record: RunRecord
     started: float = field(default_factory=time.monotonic)
     limits: dict[bytes, int] = field(default_factory=dict)
+    _next: float = 0.0
 
     def checkpoint(self) -> None:
         """Write report.json: a run that is killed leaves what it had finished."""
+        begin = time.monotonic()
         folder.write_json(self.options.out / "report.json", document(self.record))
+        end = time.monotonic()
+        self._next = end + (end - begin) / REPORT_SHARE
+
+    def checkpoint_if_due(self) -> None:
+        """Write report.json, unless that was done just now; a long report waits a little longer."""
+        if time.monotonic() >= self._next:
+            self.checkpoint()
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit, None without one."""

@@ -78,6 +78,7 @@ class Session:
     interrupted: bool = False
     _written: int = 0
     _turn: tuple[str, str] | None = None
+    _drawn: dict[tuple[str, str], dict[str, Spec]] = field(default_factory=dict)
     _batches: dict[tuple[str, str, str], Batch] = field(default_factory=dict)
     _cosims: dict[str, Cosim] = field(default_factory=dict)
     _tries: int = 3 * TRIES
@@ -87,8 +88,8 @@ class Session:
         for operator in self.selection.operators:
             for config in self.selection.configs:
                 for stage in self._stages(operator, config.name):
-                    for spec in self._specs(operator, config):
-                        yield Item(operator, spec.name, stage, config.name)
+                    for name in self._specs(operator, config):
+                        yield Item(operator, name, stage, config.name)
 
     def run(self, item: Item) -> Outcome:
         """Run one item and keep its outcome. Raises what stopped it where it cannot be run."""
@@ -196,18 +197,22 @@ class Session:
         yield from self.finished.items()
         yield from self.outcomes
 
-    def _specs(self, operator: str, config: Config) -> list[Spec]:
+    def _specs(self, operator: str, config: Config) -> dict[str, Spec]:
+        """The selected specs of an operator on a configuration, by name; drawn once."""
         if self.selection.specs:
-            return list(self.selection.specs)
-        chosen = self.selection.cases
-        numbers = [int(c.removeprefix("random")) for c in chosen if c[6:].isdigit()]
-        random = max(self.selection.random, *[n + 1 for n in numbers], 0)
-        specs = specs_of(operator_of(operator), config, self.selection.seed, random)
-        return [spec for spec in specs if not chosen or spec.name in chosen]
+            return {spec.name: spec for spec in self.selection.specs}
+        key = (operator, config.name)
+        if key not in self._drawn:
+            chosen = self.selection.cases
+            numbers = [int(c.removeprefix("random")) for c in chosen if c[6:].isdigit()]
+            random = max(self.selection.random, *[n + 1 for n in numbers], 0)
+            specs = specs_of(operator_of(operator), config, self.selection.seed, random)
+            kept = (spec for spec in specs if not chosen or spec.name in chosen)
+            self._drawn[key] = {spec.name: spec for spec in kept}
+        return self._drawn[key]
 
     def _spec(self, item: Item) -> Spec:
-        specs = self._specs(item.operator, self._config(item.config))
-        return next(spec for spec in specs if spec.name == item.case)
+        return self._specs(item.operator, self._config(item.config))[item.case]
 
     def _case(self, item: Item, spec: Spec) -> Case:
         return make_case(item.operator, spec, self.selection.seed)
@@ -223,7 +228,7 @@ class Session:
         key = (item.operator, item.config, spec.rounding)
         if key not in self._batches:
             specs = self._specs(item.operator, self._config(item.config))
-            alike = [one for one in specs if one.rounding == spec.rounding]
+            alike = [one for one in specs.values() if one.rounding == spec.rounding]
             self._batches[key] = Batch([self._case(item, one) for one in alike])
         return self._batches[key]
 

@@ -11,7 +11,14 @@ import typer
 from accelsim.cli.console import Streams, streams_of
 from accelsim.cli.execution import model_code
 from accelsim.cli.output import check_json_target, write_json_output
-from accelsim.cli.parameters import ConfigOption, Model, SeedOption, TimeLimitOption
+from accelsim.cli.parameters import (
+    ConfigOption,
+    DumpIrOption,
+    InputOption,
+    Model,
+    SeedOption,
+    TimeLimitOption,
+)
 from accelsim.cli.stops import stoppable
 from accelsim.errors import InputError
 from accelsim.files import whole_file, writing
@@ -34,9 +41,7 @@ def compile(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for programs, listings and model.so.")
     ] = Path("build/compiled"),
-    dump_ir: Annotated[
-        Path | None, typer.Option(help="Folder for the module after each stage.")
-    ] = None,
+    dump_ir: DumpIrOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Compile a network to NPU programs and to a library that runs them."""
@@ -55,9 +60,7 @@ def run(
     model: Annotated[str, typer.Argument(help="model.so of `accelsim compile`, or a model.")],
     backend: Annotated[str, typer.Option("--backend", help="sim or rtl.")] = "sim",
     config: ConfigOption = "edge8",
-    input: Annotated[
-        Path | None, typer.Option("--input", help=".npz keyed by input name, or .npy.")
-    ] = None,
+    input: InputOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=".npz for the outputs, by name.")
     ] = None,

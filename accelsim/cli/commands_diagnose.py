@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,9 +15,14 @@ from accelsim.cli.output import check_json_target
 from accelsim.cli.parameters import (
     BackendOption,
     ConfigOption,
+    InputOption,
+    JobsOption,
     JsonOption,
     Model,
+    RtlBugOption,
+    RunFolderOption,
     SeedOption,
+    SimBugOption,
     TimeLimitOption,
 )
 from accelsim.spec.config import load_config
@@ -34,20 +38,18 @@ def diagnose(
     model: Model,
     config: ConfigOption = "edge8",
     backend: BackendOption = None,
-    input: Annotated[
-        Path | None, typer.Option("--input", help=".npz keyed by input name, or .npy.")
-    ] = None,
+    input: InputOption = None,
     label: Annotated[int | None, typer.Option(help="The class that is right.")] = None,
-    sample: Annotated[int, typer.Option(help="Which batch of the file, from 0.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Run folder (default build/runs/TIME-MODEL).")
-    ] = None,
+    sample: Annotated[
+        int, typer.Option(help="Which sample of the file, from 0; with a batch, which batch.")
+    ] = 0,
+    out: RunFolderOption = None,
     json: JsonOption = None,
     seed: SeedOption = 0,
     time_limit: TimeLimitOption = None,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="Processes that build RTL.")] = 2,
-    sim_bug: Annotated[str | None, typer.Option(hidden=True)] = None,
-    rtl_bug: Annotated[int | None, typer.Option(hidden=True)] = None,
+    jobs: JobsOption = 2,
+    sim_bug: SimBugOption = None,
+    rtl_bug: RtlBugOption = None,
 ) -> int:
     """Find where a network goes wrong between float and RTL: each rung, each layer's noise."""
     from accelsim.diagnose import DiagnoseOptions, DiagnoseRecord, document, text

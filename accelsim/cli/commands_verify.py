@@ -15,10 +15,16 @@ from accelsim.cli.output import check_json_target
 from accelsim.cli.parameters import (
     BackendOption,
     ConfigOption,
+    DumpIrOption,
+    InputOption,
+    JobsOption,
     JsonOption,
     MetricOption,
     Model,
+    RtlBugOption,
+    RunFolderOption,
     SeedOption,
+    SimBugOption,
     TimeLimitOption,
 )
 from accelsim.spec.config import load_config
@@ -34,12 +40,8 @@ def verify(
     model: Model = "zoo:digits-resnet",
     config: ConfigOption = "edge8",
     backend: BackendOption = None,
-    input: Annotated[
-        Path | None, typer.Option("--input", help=".npz keyed by input name, or .npy.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Run folder (default build/runs/TIME-MODEL).")
-    ] = None,
+    input: InputOption = None,
+    out: RunFolderOption = None,
     json: JsonOption = None,
     seed: SeedOption = 0,
     waive: Annotated[Path | None, typer.Option(help="TOML file of accepted differences.")] = None,
@@ -57,12 +59,10 @@ def verify(
     self_test: Annotated[bool, typer.Option(help="Plant a bug and see it caught.")] = True,
     waves: Annotated[bool, typer.Option("--waves", help="Waveform of the whole run.")] = False,
     time_limit: TimeLimitOption = None,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="Processes that build RTL.")] = 2,
-    dump_ir: Annotated[
-        Path | None, typer.Option(help="Folder for the module after each stage.")
-    ] = None,
-    sim_bug: Annotated[str | None, typer.Option(hidden=True)] = None,
-    rtl_bug: Annotated[int | None, typer.Option(hidden=True)] = None,
+    jobs: JobsOption = 2,
+    dump_ir: DumpIrOption = None,
+    sim_bug: SimBugOption = None,
+    rtl_bug: RtlBugOption = None,
 ) -> int:
     """Verify a network layer by layer on simulator and RTL against every golden."""
     from accelsim.verify import VerifyOptions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,6 +46,18 @@ MetricOption = Annotated[
         help="Accuracy by top1, top5 or FILE.py:FUNCTION(outputs, labels); else the model's own.",
     ),
 ]
+InputOption = Annotated[
+    Path | None, typer.Option("--input", help=".npz keyed by input name, or .npy.")
+]
+RunFolderOption = Annotated[
+    Path | None, typer.Option("--out", help="Run folder (default build/runs/TIME-MODEL).")
+]
+DumpIrOption = Annotated[
+    Path | None, typer.Option("--dump-ir", help="Folder for the module after each stage.")
+]
+JobsOption = Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes that build RTL.")]
+SimBugOption = Annotated[str | None, typer.Option("--sim-bug", hidden=True)]
+RtlBugOption = Annotated[int | None, typer.Option("--rtl-bug", hidden=True)]
 JsonOption = Annotated[
     str | None, typer.Option("--json", help="Also write the report to FILE, or - for stdout.")
 ]

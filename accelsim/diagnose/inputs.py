@@ -46,15 +46,22 @@ def chosen_input(options: DiagnoseOptions, source: SourceModel, quantized: Quant
         raise InputError(f"{error}{_slip(options, signature)}") from None
     shapes = dict(zip(signature.names, signature.shapes, strict=True))
     count = batches(samples, shapes)
+    one, many = ("batch", "batches") if _batched(signature) else ("sample", "samples")
     if options.sample >= count:
-        raise InputError(f"input {path} has {count} batches, and --sample is {options.sample}")
+        has = f"{count} {one if count == 1 else many}"
+        raise InputError(f"input {path} has {has}, and --sample is {options.sample}")
     tensors = batch_of(samples, signature, options.sample)
     label = None
     labels = samples.labels
     if labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu":
         label = int(labels[options.sample * (len(labels) // count)])
-    origin = str(path) if count == 1 else f"batch {options.sample} of {path}"
+    origin = str(path) if count == 1 else f"{one} {options.sample} of {path}"
     return Batch(tensors, origin, label)
+
+
+def _batched(signature: Signature) -> bool:
+    """Whether the model takes several samples at once."""
+    return any(shape and shape[0] > 1 for shape in signature.shapes)
 
 
 def _slip(options: DiagnoseOptions, signature: Signature) -> str:

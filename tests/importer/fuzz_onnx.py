@@ -1,8 +1,8 @@
 """Damages `.onnx` files at random and reads them: `python -m tests.importer.fuzz_onnx [FILE…]`.
 
-What comes in: files (a small model is always among them), a count of mutants in all, a seed. What
-goes out: how many were refused in one sentence and how many accepted, within bounded memory. Any
-other error ends it, and the mutant is kept as `build/fuzz/onnx-SEED-NUMBER.onnx`.
+What comes in: files (a small model is always among them), a count of mutants of each file, a seed.
+What goes out: how many were refused in one sentence and how many accepted, within bounded memory.
+Any other error ends it, and the mutant is kept as `build/fuzz/onnx-SEED-NUMBER.onnx`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def sources(files: list[Path]) -> list[bytes]:
 
 
 def outcomes(files: list[Path], count: int, seed: int) -> Iterator[bool]:
-    """Whether each mutant was accepted."""
+    """Whether each mutant was accepted; `count` of each file."""
     from accelsim.artifacts import SourceModel
     from accelsim.errors import AccelsimError
     from accelsim.importer.onnx import parse_onnx
@@ -56,8 +56,8 @@ def outcomes(files: list[Path], count: int, seed: int) -> Iterator[bool]:
 
     rng = np.random.default_rng(seed)
     originals = sources(files)
-    for number in range(count):
-        data = mutated(rng, originals[number % len(originals)])
+    for number, original in enumerate(one for one in originals for _ in range(count)):
+        data = mutated(rng, original)
         try:
             found = parse_onnx(data, "net.onnx")
             quantize_onnx(SourceModel("net.onnx", found, (), (), already_quantized=True))
@@ -79,7 +79,7 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--count", type=int, default=500, help="of each file")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))

@@ -106,6 +106,19 @@ class Builder:
         self.acc = Slots((0, 1), c.acc_rows)  # bases are bank numbers
         self.tables = Slots((0, 1), 1)  # bases are table numbers
 
+    def arrange(self, input_banks: int, output_slots: int = 2) -> None:
+        """Give inputs the first banks of activation memory, in two slots, and outputs the others.
+
+        What the slots held is forgotten where the arrangement is another one.
+        """
+        rows = self.config.act_bank_rows
+        first, size = input_banks * rows, input_banks * rows // 2
+        rest = (self.config.act_rows - first) // output_slots
+        if (size, rest) == (self.inputs.size, self.outputs.size):
+            return
+        self.inputs = Slots((0, size), size)
+        self.outputs = Slots((first, first + rest * (output_slots - 1)), rest)
+
     def load_constant(self, chunk: bytes, memory: int, base: int, layer: int, tile: int) -> Step:
         """Load a constant chunk to weight (1), parameter (2) or table (3) memory.
 

@@ -14,6 +14,7 @@ from accelsim.artifacts import I8
 from accelsim.schedule.build import Unit
 from accelsim.schedule.matrix import MatrixJob, Pass
 from accelsim.schedule.view import Box
+from accelsim.schedule.window import column_groups
 from accelsim.spec.config import DEPTHWISE_TAPS
 
 
@@ -56,14 +57,12 @@ class ConstantWeights:
         (h0, h1), (w0, w1) = p.kernel_rows, p.kernel_cols
         part = self.weight[out.blocks[0] * lanes : out.blocks[1] * lanes, h0:h1, w0:w1]
         channels, kernel_h, kernel_w = out.shape[2] * lanes, h1 - h0, w1 - w0
-        wide_columns = -(-kernel_w // 3) * ((out.shape[1] - 1) * axis.stride + 3)
-        wide = axis.dilation == 1 and wide_columns < kernel_w * out.shape[1]
+        wide, groups = column_groups(kernel_w, out.shape[1], axis)
         taps = DEPTHWISE_TAPS if wide else 1
-        groups = -(-kernel_w // taps)
         rows = np.full((channels, kernel_h, groups, DEPTHWISE_TAPS), fill, np.int8)
         padded = np.full((part.shape[0], kernel_h, groups * taps), fill, np.int8)
         padded[:, :, :kernel_w] = part[..., 0]
         rows[: part.shape[0], :, :, :taps] = padded.reshape(part.shape[0], kernel_h, groups, taps)
         blocked = rows.reshape(-1, lanes, kernel_h, groups, DEPTHWISE_TAPS)
         chunk = blocked.transpose(0, 2, 3, 4, 1).tobytes()
-        return chunk, {"groups_w": groups, "wide": int(wide)}
+        return chunk, {"groups_w": groups, "wide": wide}

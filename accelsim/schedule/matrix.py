@@ -119,7 +119,7 @@ def _tile(job: MatrixJob, tile: int, box: Box, group: Span) -> None:
         source_box, block0, base = _input(job, unit, tile, box, p)
         values = {"acc_bank": bank, "accumulate": int(number > 0)}
         values |= job.weights.load(job, unit, tile, p, out)
-        unit.compute.append(_matrix_step(job, tile, out, p, (source_box, block0, base), values))
+        unit.compute.append(matrix_step(job, tile, out, p, (source_box, block0, base), values))
         if number == len(passes) - 1:
             unit.compute += _drain_and_store(job, unit, tile, out, bank)
         builder.units.append(unit)
@@ -143,7 +143,7 @@ def _input(job: MatrixJob, unit: Unit, tile: int, box: Box, p: Pass) -> tuple[Bo
     return piece, p.in_blocks[0] - blocks[0], base
 
 
-def _matrix_step(
+def matrix_step(
     job: MatrixJob,
     tile: int,
     out: Box,
@@ -188,27 +188,40 @@ def _matrix_step(
 
 
 def _drain_and_store(job: MatrixJob, unit: Unit, tile: int, out: Box, bank: int) -> list[Step]:
-    builder, requantize = job.builder, job.requantize
-    config = builder.config
-    if job.bias is None:
-        chunk, stride = shared_rows(requantize, config.lanes, job.name), 0
-    else:
-        chunk = parameter_rows(job.bias, requantize, out.blocks, config.lanes, job.name)
-        stride = row_count(requantize) if out.shape[2] > 1 else 0
-    par_base = builder.load_params((job.index, chunk), chunk, unit, tile)
+    builder = job.builder
+    par_base = load_ends(job, unit, tile, out.blocks)
     dst_base, _ = builder.outputs.take(None)
+    drain = drain_step(job, tile, (out, out), {"acc_bank": bank, "par_base": par_base}, dst_base)
+    return [drain, store_box(builder.config, job.target, out, dst_base, job.index, tile)]
+
+
+def load_ends(job: MatrixJob, unit: Unit, tile: int, blocks: Span) -> int:
+    """Parameter row of the first of some channel blocks; loads the rows of all if need be."""
+    requantize, lanes = job.requantize, job.builder.config.lanes
+    if job.bias is None:
+        chunk = shared_rows(requantize, lanes, job.name)
+    else:
+        chunk = parameter_rows(job.bias, requantize, blocks, lanes, job.name)
+    return job.builder.load_params((job.index, chunk), chunk, unit, tile)
+
+
+def drain_step(
+    job: MatrixJob, tile: int, boxes: tuple[Box, Box], values: dict[str, int], dst_base: int
+) -> Step:
+    """`drain` of a box into the buffer at `dst_base` of a box around it that has the same pixels.
+
+    `values` say where accumulators and parameters lie.
+    """
+    out, around = boxes
     height, width, blocks = out.shape
-    values = {
-        "acc_bank": bank,
+    values |= {
         "out_h": height,
         "out_w": width,
         "blocks": blocks,
-        "tail": tail(job.target.channels, out.blocks, config.lanes),
-        "dst_base": dst_base,
-        **dense("dst", out.shape),
-        "par_base": par_base,
-        "par_stride": stride,
-        **end_values(requantize),
+        "tail": tail(job.target.channels, out.blocks, job.builder.config.lanes),
+        "dst_base": dst_base + out.blocks[0] - around.blocks[0],
+        **dense("dst", around.shape),
+        "par_stride": row_count(job.requantize) if job.bias is not None and blocks > 1 else 0,
+        **end_values(job.requantize),
     }
-    drain = make_step(config, "drain", values, job.index, tile)
-    return [drain, store_box(config, job.target, out, dst_base, job.index, tile)]
+    return make_step(job.builder.config, "drain", values, job.index, tile)

@@ -103,20 +103,24 @@ class Box:
         return h * w * b
 
 
-def copy_values(view: View, box: Box, local_base: int) -> Mapping[str, int]:
+def copy_values(
+    view: View, box: Box, local_base: int, rows_apart: bool = False
+) -> Mapping[str, int]:
     """Fields of a load or store between DRAM and a dense (h, w, blocks) buffer on chip.
 
-    The longest contiguous runs are formed: pixels that lie together become one run.
+    The longest contiguous runs are formed: pixels that lie together become one run, with
+    `rows_apart` those of a row.
     """
     h, w, b = box.shape
     corner = (box.image, box.rows[0], box.cols[0])
     first = view.first + box.blocks[0]
     first += sum(i * s for i, s in zip(corner, view.strides, strict=True))
     loops = [(b, 1)]
-    for count, stride in ((w, view.strides[2]), (h, view.strides[1])):
+    for axis, count, stride in ((2, w, view.strides[2]), (1, h, view.strides[1])):
         inner, step = loops[-1]
         limit = MAX_RUN if len(loops) == 1 else MAX_COUNT
-        if count > 1 and stride == inner * step and inner * count <= limit:
+        merges = stride == inner * step and inner * count <= limit and axis > rows_apart
+        if count > 1 and merges:
             loops[-1] = (inner * count, step)
         elif count > 1:
             loops.append((count, stride))
@@ -141,9 +145,17 @@ def load_box(config: Config, view: View, box: Box, base: int, layer: int, tile: 
     return make_step(config, "load", values, layer, tile)
 
 
-def store_box(config: Config, view: View, box: Box, base: int, layer: int, tile: int) -> Step:
+def store_box(
+    config: Config,
+    view: View,
+    box: Box,
+    base: int,
+    layer: int,
+    tile: int,
+    rows_apart: bool = False,
+) -> Step:
     """Store a dense (h, w, blocks) buffer to its place in a view."""
-    return make_step(config, "store", copy_values(view, box, base), layer, tile)
+    return make_step(config, "store", copy_values(view, box, base, rows_apart), layer, tile)
 
 
 def dense(prefix: str, shape: Grid) -> dict[str, int]:

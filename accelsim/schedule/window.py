@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
+from accelsim.spec.config import DEPTHWISE_TAPS
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -36,6 +38,18 @@ class Axis:
     def longest(self, outputs: int, kernel: int) -> int:
         """Upper bound of the length of `needs` for tiles of `outputs` outputs."""
         return min(self.size, (outputs - 1) * self.stride + (kernel - 1) * self.dilation + 1)
+
+
+def column_groups(kernel_w: int, outputs: int, axis: Axis) -> tuple[int, int]:
+    """(wide, groups) of a depthwise instruction of so many output columns.
+
+    Wide is 1, three taps a group, where that streams fewer columns than one tap a group.
+    """
+    groups = -(-kernel_w // DEPTHWISE_TAPS)
+    columns = groups * ((outputs - 1) * axis.stride + DEPTHWISE_TAPS)
+    if axis.dilation == 1 and columns < kernel_w * outputs:
+        return 1, groups
+    return 0, kernel_w
 
 
 def tile_sizes(total: int) -> list[int]:

@@ -9,6 +9,8 @@ from accelsim.artifacts import Conv2d, Layer, TensorExtent
 from accelsim.schedule.build import Builder
 from accelsim.schedule.constant_weights import ConstantWeights
 from accelsim.schedule.conv_tiling import ConvShape, choose
+from accelsim.schedule.depthwise import emit_plan
+from accelsim.schedule.depthwise_plan import choose_plan
 from accelsim.schedule.limits import check_padding
 from accelsim.schedule.matrix import MatrixJob, emit, facts
 from accelsim.schedule.operators import Operator
@@ -30,10 +32,13 @@ def schedule_conv(
     job = conv_job(
         builder, index, layer.name, conv, (tensor_view(source, lanes), tensor_view(target, lanes))
     )
+    plan = (
+        choose_plan(job.shape, (job.source, job.target), builder.config) if conv.depthwise else None
+    )
+    found = {"tiles": emit(job), **facts(job)} if plan is None else emit_plan(job, plan)
     return {
-        "tiles": emit(job),
         "macs": macs,
-        **facts(job),
+        **found,
         "padded": int(any(conv.padding)),
         "pad_zero_point": conv.input_zero_point,
     }

@@ -160,3 +160,15 @@ def test_what_does_not_fit_the_model_is_refused_with_the_likely_slip(
 ):
     result, _ = diagnosed(tmp_path, SOUND, image=image, label=label)
     assert result.code == 2 and sentence in result.last
+
+
+def test_a_sample_is_chosen_from_a_file(tmp_path):
+    model = f"{nets.__file__}:sound"
+    np.save(tmp_path / "x.npy", nets.IMAGES[:3])
+    result = invoke(tmp_path, "diagnose", model, "--input", "x.npy", "--sample", "3", *SIM)
+    assert result.code == 2 and "x.npy has 3 samples, and --sample is 3" in result.last
+    given = ("diagnose", model, "--input", "x.npy", "--sample", "2", "--out", "run", "-q", *SIM)
+    assert invoke(tmp_path, *given).code == 0
+    with np.load(tmp_path / "run/inputs.npz") as stored:
+        (chosen,) = stored.values()
+    assert np.array_equal(chosen, nets.IMAGES[2:3])

@@ -107,7 +107,7 @@ def schedule_masked_rows(
 def _tile(job: _Job, tile: int, box: Box) -> None:
     builder, index, config = job.builder, job.index, job.builder.config
     scores, mask, target = job.parts
-    unit = Unit(index, fills=job.tables.levels is not None)
+    unit = Unit(index)
     pixels, blocks = box.shape[0] * box.shape[1], job.blocks
     base, _ = builder.inputs.take(None)
     third = builder.inputs.size // 3
@@ -118,6 +118,7 @@ def _tile(job: _Job, tile: int, box: Box) -> None:
     chunk += np.ones((_SUM_ROWS, config.lanes), "<f4").tobytes()
     chunk += shared_rows(KEPT, config.lanes, job.name)
     par = builder.load_params((index, chunk), chunk, unit, tile)
+    unit.fills |= job.tables.levels is not None
     sums = par + row_count(UNCHANGED)
     low, _ = builder.outputs.take(None)
     moved = low + pixels * blocks

@@ -125,7 +125,8 @@ def add(p: Add, values: Values, _: Shape) -> np.ndarray:
         rounded = tflite(left + sign * right, t.mantissa, t.shift)
     else:
         left = a.astype(np.float32) * p.a_scale
-        right = b.astype(np.float32) * p.b_scale * np.float32(sign)
+        second = p.b_scale if p.b_scales is None else p.b_scales
+        right = b.astype(np.float32) * second * np.float32(sign)
         rounded = np.rint((left + right) * p.inverse_output_scale)
     return np.clip(rounded + p.zero_point, p.clamp_min, p.clamp_max).astype(np.int8)
 
@@ -197,8 +198,22 @@ def lookup(p: Lookup, values: Values, _: Shape) -> np.ndarray:
 
 @compute.register
 def softmax(p: Softmax, values: Values, _: Shape) -> np.ndarray:
-    shares = normalization.softmax(values[0], p.table)
+    shares = _masked(p, *values) if p.masked else normalization.softmax(values[0], p.table)
     return shares if p.levels is None else p.levels[shares.astype(np.int64) + 128]
+
+
+def _masked(p: Softmax, scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Rows of what is kept alone, each by itself; the share of what is hidden is 0."""
+    kept = np.broadcast_to(mask == 127, scores.shape)
+    shares = np.full(scores.shape, -128, np.int8)
+    for place in np.ndindex(scores.shape[:3]):
+        row = scores[place].astype(np.int64)
+        if not kept[place].any():
+            shares[place] = normalization.softmax(np.zeros(row.shape, np.int8), p.table)
+            continue
+        near = kept[place] & (row > row[kept[place]].max() - 255)
+        shares[place][near] = normalization.softmax(row[near].astype(np.int8), p.table)
+    return shares
 
 
 @compute.register

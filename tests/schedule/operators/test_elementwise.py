@@ -59,6 +59,17 @@ def test_sums_with_broadcasting_equal_oracle(mode: str, other: str, config: Conf
     check(pair(add(mode), OTHERS[other], FULL, constant=False), config)
 
 
+@CONFIGURATIONS
+@pytest.mark.parametrize("shape", [(2, 9, 7, 21), (1, 1, 3, 100), (1, 40, 9, 2)], ids=str)
+def test_sums_with_a_number_for_each_channel_equal_oracle(shape: Shape4, config: Config) -> None:
+    rng = np.random.default_rng(4)
+    signs = rng.integers(-1, 2, (1, 1, 1, shape[3])).astype(np.int8)
+    scales = np.exp(rng.normal(0, 2, shape[3])).astype(np.float32)
+    op = replace(add("fp32"), b_zero_point=0, constant=signs, b_scales=scales)
+    check(layers.one(op, shape, shape), config)
+    check(layers.one(replace(op, subtract=True), shape, shape), config)
+
+
 def test_both_operands_may_be_broadcast() -> None:
     check(pair(add("fp32"), (1, 9, 1, 20), (2, 1, 7, 1), constant=False), EDGE8)
 

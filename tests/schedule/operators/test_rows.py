@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accelsim.artifacts import LayerNorm, Lookup, Shape4, Softmax
+from accelsim.artifacts import Layer, LayerNorm, Lookup, Region, Shape4, Softmax, Tensor
 from accelsim.errors import ModelError
 from accelsim.schedule import schedule
 from accelsim.spec.config import CONFIGS, Config
@@ -46,6 +46,41 @@ def test_softmax_equals_oracle(shape: Shape4, config: Config) -> None:
 def test_softmax_in_other_levels_equals_oracle(shape: Shape4, config: Config) -> None:
     levels = np.random.default_rng(5).permutation(256).astype(np.uint8).view(np.int8)
     check(layers.one(Softmax(softmax_table(0.05), levels), shape, shape), config)
+
+
+def masked_network(shape: Shape4, mask: Shape4, levels: np.ndarray | None = None) -> Region:
+    """Scores go through a table first; so does the mask, into levels of which one keeps."""
+    rng = np.random.default_rng(8)
+    table = softmax_table(0.1)
+    table[-1] = 0
+    softmax = Softmax(table, levels, masked=True)
+    keeps = np.where(rng.random(256) < 0.6, 127, rng.integers(-128, 127, 256)).astype(np.int8)
+    mixed = rng.permutation(256).astype(np.uint8).view(np.int8)
+    chain = (
+        Layer("s", "lookup", ("s",), ("x",), "s", Lookup(mixed)),
+        Layer("k", "lookup", ("k",), ("m",), "k", Lookup(keeps)),
+        Layer("y", "masked_softmax", ("y",), ("s", "k"), "y", softmax),
+    )
+    shapes = {"x": shape, "m": mask, "s": shape, "k": mask, "y": shape}
+    tensors = {name: Tensor(name, size, 0, 0.1) for name, size in shapes.items()}
+    return Region("masked", tensors, ("x", "m"), ("y",), chain)
+
+
+@CONFIGURATIONS
+@pytest.mark.parametrize("along", ["same", "row", "image"])
+@pytest.mark.parametrize("shape", [(2, 3, 7, 21), (1, 1, 3, 5), (1, 2, 2, 300)], ids=str)
+def test_masked_softmax_equals_oracle(shape: Shape4, along: str, config: Config) -> None:
+    n, _, w, c = shape
+    mask = {"same": shape, "row": (1, 1, w, c), "image": (n, 1, 1, c)}[along]
+    levels = np.random.default_rng(5).permutation(256).astype(np.uint8).view(np.int8)
+    check(masked_network(shape, mask), config)
+    check(masked_network(shape, mask, levels), config)
+
+
+def test_masked_softmax_of_rows_beyond_the_buffers_is_refused() -> None:
+    shape = (1, 1, 1, 8 * 50)
+    with pytest.raises(ModelError, match="a row of 400 channels under a mask does not fit"):
+        schedule(masked_network(shape, shape), EDGE8)
 
 
 @CONFIGURATIONS

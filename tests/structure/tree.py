@@ -18,6 +18,7 @@ from pathlib import Path
 RANKS = {
     "__init__": 0,
     "errors": 0,
+    "discovery": 1,
     "files": 1,
     "artifacts": 1,
     "spec": 1,
@@ -61,7 +62,7 @@ MAY_IMPORT_FRAMEWORKS = {
     *("reference", "codegen", "ops", "peers", "extend", "verify", "cli", "vectors", "advise"),
     "diagnose",
 }
-REFERENCE_SEES = {"errors", "artifacts", "spec", "importer", "quantize", "zoo"}
+REFERENCE_SEES = {"errors", "discovery", "artifacts", "spec", "importer", "quantize", "zoo"}
 SPEC_SEES = {"__init__", "errors"}
 LINE_LIMIT = 400
 WORD = re.compile(r"\w+")

@@ -6,12 +6,12 @@ fit. It must not know costs.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import fx, nn
+
+from accelsim.discovery import modules_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,8 @@ class Rule:
 
 
 def all_rules() -> dict[str, Rule]:
-    """Every rule by name"""
-    found: dict[str, Rule] = {}
-    for one in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{one.name}")
-        for rule in module.RULES:
-            found[rule.name] = rule
-    return found
+    """Every rule by name."""
+    return {rule.name: rule for module in modules_in(__name__) for rule in module.RULES}
 
 
 def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:

@@ -5,8 +5,6 @@ What comes in: the model. What goes out: an `fx.GraphModule`. It must not know s
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import fx
 
+from accelsim.discovery import modules_in
 from accelsim.errors import ModelError
 from accelsim.importer.floats import onnx_operators
 from accelsim.importer.floats.network import Network
@@ -146,7 +145,6 @@ def from_onnx(model: OnnxModel) -> fx.GraphModule:
 def operators() -> dict[str, Rule]:
     """The operators that are converted: rules of all modules in the folder."""
     found: dict[str, Rule] = {}
-    for one in pkgutil.iter_modules(onnx_operators.__path__):
-        module = importlib.import_module(f"{onnx_operators.__name__}.{one.name}")
-        found.update(module.RULES)
+    for module in modules_in(onnx_operators.__name__):
+        found |= module.RULES
     return found

@@ -6,8 +6,6 @@ same inputs and outputs, whose inner images are (n, c, h, w). It must not know s
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import fx, nn
 
+from accelsim.discovery import modules_in
 from accelsim.errors import ModelError
 from accelsim.importer.floats import tflite_operators
 from accelsim.importer.floats.network import Network
@@ -137,7 +136,6 @@ def from_tflite(model: TfliteModel) -> fx.GraphModule:
 def _rules() -> dict[str, Rule]:
     """Rules of all modules in the folder, by operator."""
     found: dict[str, Rule] = {}
-    for one in pkgutil.iter_modules(tflite_operators.__path__):
-        module = importlib.import_module(f"{tflite_operators.__name__}.{one.name}")
-        found.update(module.RULES)
+    for module in modules_in(tflite_operators.__name__):
+        found |= module.RULES
     return found

@@ -33,13 +33,12 @@ of this folder in order of registration, so that they may claim a node first.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from accelsim.discovery import modules_in
 from accelsim.errors import InputError
 from accelsim.legalize.expressions import Arguments
 from accelsim.legalize.frame import Frame
@@ -87,8 +86,8 @@ def operators_at(start: str) -> tuple[Operator, ...]:
 @cache
 def _discovered() -> tuple[Operator, ...]:
     found: list[Operator] = []
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        operator: Operator = importlib.import_module(f"{__name__}.{module.name}").OPERATOR
+    for module in modules_in(__name__):
+        operator: Operator = module.OPERATOR
         _refuse_names(operator, found)
         found.append(operator)
     return tuple(found)

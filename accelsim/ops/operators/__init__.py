@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from accelsim.discovery import module_names
 from accelsim.errors import InputError
 from accelsim.ops.operator import Operator
 
@@ -61,7 +61,7 @@ def module_of() -> Mapping[str, str]:
 
 def families() -> tuple[str, ...]:
     """Names of the modules of this folder."""
-    return tuple(sorted(found.name for found in pkgutil.iter_modules(__path__)))
+    return tuple(module_names(__name__))
 
 
 @cache

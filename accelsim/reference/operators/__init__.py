@@ -29,13 +29,12 @@ elsewhere.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from accelsim.discovery import modules_in
 from accelsim.errors import InputError
 from accelsim.reference.flow import Claim, Island
 from accelsim.reference.kernels import Kernel
@@ -76,8 +75,8 @@ class Operator:
 def _registry() -> dict[str, Operator]:
     """Families by name; those of this folder at first."""
     found = {}
-    for module in pkgutil.iter_modules(__path__):
-        operator: Operator = importlib.import_module(f"{__name__}.{module.name}").OPERATOR
+    for module in modules_in(__name__):
+        operator: Operator = module.OPERATOR
         found[operator.name] = operator
     return found
 

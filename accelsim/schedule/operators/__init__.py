@@ -12,13 +12,12 @@ limit and the way out, for what the NPU cannot do.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 from accelsim.artifacts import Layer, TensorExtent
+from accelsim.discovery import modules_in
 from accelsim.errors import InputError, ModelError
 from accelsim.schedule.build import Builder
 
@@ -37,8 +36,8 @@ class Operator:
 def _known() -> dict[type, Operator]:
     """All operators by type: those of this folder, and those registered since."""
     found: dict[type, Operator] = {}
-    for module in pkgutil.iter_modules(__path__):
-        for operator in importlib.import_module(f"{__name__}.{module.name}").OPERATORS:
+    for module in modules_in(__name__):
+        for operator in module.OPERATORS:
             _add(found, operator)
     return found
 

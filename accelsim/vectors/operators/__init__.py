@@ -6,12 +6,11 @@ folder are found at the first use of `operator_cases()`, and no list names them.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from accelsim.discovery import modules_in
 from accelsim.errors import InputError
 from accelsim.vectors.module import OperatorCase
 
@@ -20,8 +19,8 @@ from accelsim.vectors.module import OperatorCase
 def operator_cases() -> Mapping[str, OperatorCase]:
     """Vectors by name. Raises InputError where two have one name."""
     found: dict[str, OperatorCase] = {}
-    for family in sorted(one.name for one in pkgutil.iter_modules(__path__)):
-        cases: Mapping[str, OperatorCase] = importlib.import_module(f"{__name__}.{family}").CASES
+    for family in modules_in(__name__):
+        cases: Mapping[str, OperatorCase] = family.CASES
         twice = found.keys() & cases.keys()
         if twice:
             raise InputError(f"two vectors are named {min(twice)!r}: choose another name")

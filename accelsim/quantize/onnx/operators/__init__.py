@@ -11,13 +11,12 @@ operators that are emitted anew for each consumer.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from accelsim.discovery import modules_in
 from accelsim.importer.onnx import OnnxNode
 from accelsim.quantize.onnx.emitter import Emitter
 
@@ -48,8 +47,7 @@ def converters() -> Converters:
     by_name: dict[str, Converter] = {}
     moves: set[str] = set()
     renaming: set[str] = set()
-    for found in sorted(pkgutil.iter_modules(__path__), key=lambda one: one.name):
-        module = importlib.import_module(f"{__name__}.{found.name}")
+    for module in modules_in(__name__):
         by_name |= module.CONVERTERS
         moves |= set(getattr(module, "MOVES", ()))
         renaming |= set(getattr(module, "RENAMING", ()))

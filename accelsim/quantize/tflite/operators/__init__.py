@@ -9,11 +9,10 @@ Modules are found in the folder when an operator is first asked for.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from accelsim.discovery import modules_in
 from accelsim.errors import ModelError
 from accelsim.importer.tflite.model import TfliteOperator
 from accelsim.quantize.tflite.graph import Graph, Value
@@ -35,6 +34,6 @@ def converter_of(operator: TfliteOperator, model: str) -> Converter:
 def converters() -> dict[str, Converter]:
     """Every converter by the operator's name."""
     found: dict[str, Converter] = {}
-    for module in pkgutil.iter_modules(__path__):
-        found |= importlib.import_module(f"{__name__}.{module.name}").CONVERTERS
+    for module in modules_in(__name__):
+        found |= module.CONVERTERS
     return found

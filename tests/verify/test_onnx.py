@@ -76,6 +76,69 @@ def test_file_with_integers_at_its_ends_is_verified_on_simulator_and_rtl(tmp_pat
     check(record, ["conv", "pool", "sum", "mean"])
 
 
+def attention() -> ModelProto:
+    """Scores of two heads with a bias of each key, a mask that is known at run time, softmax."""
+    rng = np.random.default_rng(8)
+    constants = {
+        **levels("x", 0.4, 3, np.int8),
+        **levels("s", 0.5, -9, np.int8),
+        **levels("p", 1 / 255, -128, np.int8),
+        "bias": rng.normal(0, 3, 20).astype(np.float32),
+        "heads": np.array([1, 2, 5, 20], np.int64),
+        "zero": np.array(0, np.float32),
+        "lowest": np.array(np.finfo(np.float32).min, np.float32),
+        "beta": np.array(0.7, np.float32),
+    }
+    nodes = [
+        node("QuantizeLinear", "x x_s x_z", "xq"),
+        node("DequantizeLinear", "xq x_s x_z", "xd"),
+        node("Add", "xd bias", "b", "biased"),
+        node("Reshape", "b heads", "h", "heads"),
+        node("QuantizeLinear", "h s_s s_z", "sq"),
+        node("DequantizeLinear", "sq s_s s_z", "sd"),
+        node("Mul", "sd beta", "scaled", "scaled"),
+        node("Cast", "keep", "kept", "cast", to=9),
+        node("Where", "kept zero lowest", "mask", "mask"),
+        node("Add", "scaled mask", "masked", "masked"),
+        node("Softmax", "masked", "p", "softmax", axis=-1),
+        node("QuantizeLinear", "p p_s p_z", "pq"),
+        node("DequantizeLinear", "pq p_s p_z", "out"),
+    ]
+    inputs = {"x": (FLOAT, (1, 10, 20)), "keep": (7, (1, 1, 1, 20))}
+    return model(nodes, constants, inputs, ["out"])
+
+
+WAIVER = """
+[[waive]]
+layer = "mask"
+golden = "host"
+reason = "chosen by an input of the model"
+expires = 2099-12-31
+"""
+
+
+def test_masked_attention_is_verified_on_simulator_and_rtl(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    keep = rng.integers(0, 2, (1, 1, 1, 20))
+    np.savez(tmp_path / "x.npz", x=rng.normal(0, 16, (1, 10, 20)).astype(np.float32), keep=keep)
+    (tmp_path / "waivers.toml").write_text(WAIVER)
+    record = verified(
+        attention(),
+        tmp_path,
+        backends=("sim", "rtl"),
+        input=tmp_path / "x.npz",
+        waive=tmp_path / "waivers.toml",
+    )
+    assert record.problems == [] and record.status == "passed"
+    npu = {layer.name: layer for layer in record.layers if layer.placement == "npu"}
+    assert [npu[name].op for name in ("biased", "softmax")] == ["add", "masked_softmax"]
+    for layer in npu.values():
+        gates = [one for one in layer.compare if one.gate and one.golden == "integer"]
+        assert {one.actual for one in gates} == {"sim", "rtl"}
+        assert {one.status for one in gates} == {"equal"} and all(one.elements for one in gates)
+    assert [layer.name for layer in record.layers if layer.placement == "host"] == ["mask"]
+
+
 def dynamic() -> ModelProto:
     """A linear layer whose scale is that of the values at hand, behind a static convolution."""
     proto = qdq_convolution()

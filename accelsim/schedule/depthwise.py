@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from accelsim.schedule.build import Unit
-from accelsim.schedule.depthwise_plan import Piece, Plan, input_box, stores_rows
+from accelsim.schedule.depthwise_pieces import Piece, input_box
+from accelsim.schedule.depthwise_plan import Plan
+from accelsim.schedule.depthwise_work import stores_rows
 from accelsim.schedule.matrix import MatrixJob, Pass, drain_step, load_ends, matrix_step
 from accelsim.schedule.parameters import row_count
 from accelsim.schedule.view import load_box, store_box
@@ -36,23 +38,21 @@ def emit_plan(job: MatrixJob, plan: Plan) -> dict[str, int]:
 
 def _unit(job: MatrixJob, tile: int, piece: Piece) -> Unit:
     builder, out, unit = job.builder, piece.out, Unit(job.index)
-    first_of_all = not builder.units
-    source = input_box(job.shape, out)
-    base, _ = builder.inputs.take(None)
-    load = load_box(builder.config, job.source, source, base, job.index, tile)
-    unit.inputs.append(load)
+    at_start = not builder.units
+    base = _load(job, unit, tile, piece)
     kernel_h, kernel_w = job.shape.kernel
     whole = Pass((0, kernel_h), (0, kernel_w), piece.constants)
     weights = job.weights.load(job, unit, tile, whole, replace(out, blocks=piece.constants))
     block_rows = kernel_h * weights["groups_w"] * DEPTHWISE_TAPS
-    weights_loaded = len(unit.weights)
+    loads = len(unit.weights)
     par_base = load_ends(job, unit, tile, piece.constants)
-    if first_of_all:
-        # Nothing runs yet, and the products do not wait for parameters.
-        unit.inputs += unit.weights[weights_loaded:]
-        del unit.weights[weights_loaded:]
+    if at_start:
+        # Products do not wait for parameters, so the next unit's loads come first.
+        unit.compute += unit.weights[loads:]
+        del unit.weights[loads:]
     dst_base, _ = builder.outputs.take(None)
     par_rows = row_count(job.requantize) if job.bias is not None else 0
+    source = input_box(job.shape, out)
     for part in piece.parts:
         bank, _ = builder.acc.take(None)
         skipped = part.blocks[0] - piece.constants[0]
@@ -67,3 +67,16 @@ def _unit(job: MatrixJob, tile: int, piece: Piece) -> Unit:
         store_box(builder.config, job.target, out, dst_base, job.index, tile, apart)
     )
     return unit
+
+
+def _load(job: MatrixJob, unit: Unit, tile: int, piece: Piece) -> int:
+    """Load the rows that a piece adds to its buffer; activation row of the first that it needs."""
+    builder, buffer = job.builder, piece.buffer
+    base, _ = builder.inputs.take((job.index, job.part, buffer))
+    _, width, blocks = buffer.shape
+    row_rows, (first, last) = width * blocks, piece.added
+    if first < last:
+        box, at = replace(buffer, rows=piece.added), base + (first - buffer.rows[0]) * row_rows
+        unit.inputs.append(load_box(builder.config, job.source, box, at, job.index, tile))
+    needed = input_box(job.shape, piece.out).rows[0]
+    return base + (needed - buffer.rows[0]) * row_rows

@@ -16,6 +16,7 @@ from accelsim.schedule.limits import MAX_COUNT
 from accelsim.schedule.parameters import row_count, shared_rows
 from accelsim.schedule.pointwise import Place, requantized
 from accelsim.schedule.step import make_step
+from accelsim.schedule.tiles import boxes
 from accelsim.schedule.view import (
     Box,
     Span,
@@ -23,7 +24,6 @@ from accelsim.schedule.view import (
     dense,
     load_box,
     merged,
-    spans,
     store_box,
     tail,
     tensor_view,
@@ -126,20 +126,14 @@ def schedule_pairs(
             f"layer {name}: not even one pixel of one channel block fits into the buffers of "
             f"configuration {builder.config.name}; enlarge act_bank_rows or par_rows"
         )
-    images, height, width = target.shape
+    _, height, width = target.shape
     cols_tile = min(width, room // blocks_tile, MAX_COUNT)
     rows_tile = min(height, room // (blocks_tile * cols_tile), MAX_COUNT)
-    boxes = [
-        Box(n, r, c, g)
-        for n in range(images)
-        for r in spans(height, rows_tile)
-        for c in spans(width, cols_tile)
-        for g in spans(target.blocks, blocks_tile)
-    ]
-    for tile, box in enumerate(boxes):
+    tiles = list(boxes(target, (rows_tile, cols_tile, blocks_tile)))
+    for tile, box in enumerate(tiles):
         _tile(builder, index, tile, name, parts, pairing, box)
     return {
-        "tiles": len(boxes),
+        "tiles": len(tiles),
         "row_splits": -(-height // rows_tile) * -(-width // cols_tile),
         "out_channel_splits": -(-target.blocks // blocks_tile),
     }

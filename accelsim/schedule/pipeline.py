@@ -25,6 +25,7 @@ class Work:
 
     constants: tuple[int, ...]  # loads of weights and parameters
     load: int
+    opens: bool  # the load goes to another slot than the one before
     products: tuple[int, ...]  # matrix instructions
     drains: tuple[int, ...]
     store: int
@@ -82,28 +83,33 @@ def shared_load(work: Work, others: int) -> int:
 def total_cycles(works: Sequence[Work], slots: int) -> int:
     """Cycles of all pieces, with so many slots for outputs.
 
-    Parameters of the first one arrive behind its input.
+    Parameters of the first one, which its products do not need, arrive behind the second input.
     """
-    load = matrix = vector = store = 0
-    ends: list[int] = []  # of the products of each piece: its input slot is free
+    load = matrix = vector = store = late = 0
+    ends: list[int] = []  # of all products that read an input slot
     stored: list[int] = []  # of each piece: its output slot is free
     drained: list[int] = []  # of each product: its accumulator bank is free
     for number, work in enumerate(works):
-        load = max(load, ends[-2]) if len(ends) > 1 else load
+        if work.opens:
+            load = max(load, ends[-2]) if len(ends) > 1 else load
+            ends.append(0)
         early = work.constants[:1] if number == 0 else work.constants
         others = works[number - 2].others if number > 1 else 0
-        load += sum(early) + shared_load(work, others)
+        load += sum(early) + (shared_load(work, others) if work.load else 0)
         ready = load
         if number == 0:
-            load += sum(work.constants[1:])
+            second = works[1] if len(works) > 1 else None
+            behind = sum(second.constants) + second.load if second else 0
+            late = load + behind + sum(work.constants[1:])
+        elif number == 1:
+            load += sum(works[0].constants[1:])
         for product, drain in zip(work.products, work.drains, strict=True):
             free = drained[-2] if len(drained) > 1 else 0
             matrix = max(matrix, ready, free) + 1 + product
             slot = stored[-slots] if len(stored) >= slots else 0
-            late = load if number == 0 else 0
             vector = max(vector, matrix, slot, late) + 1 + drain
             drained.append(vector)
-        ends.append(matrix)
+        ends[-1] = matrix
         store = max(store, vector) + 1 + work.store
         stored.append(store)
     return store

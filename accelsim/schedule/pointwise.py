@@ -15,6 +15,7 @@ from accelsim.schedule.build import Builder, Unit
 from accelsim.schedule.limits import MAX_COUNT
 from accelsim.schedule.parameters import end_values
 from accelsim.schedule.step import make_step
+from accelsim.schedule.tiles import boxes
 from accelsim.schedule.view import (
     Box,
     Grid,
@@ -22,7 +23,6 @@ from accelsim.schedule.view import (
     dense,
     load_box,
     merged,
-    spans,
     store_box,
     tail,
 )
@@ -107,19 +107,13 @@ def schedule_rows(
     """
     config = builder.config
     source, target = merged(*views)
-    images, height, width = target.shape
+    _, height, width = target.shape
     room = builder.inputs.size if levels is None else _half(builder)
     pixels = min(room // blocks_tile, MAX_COUNT)
     cols_tile = min(width, pixels)
     rows_tile = min(height, max(1, pixels // cols_tile))
-    boxes = [
-        Box(n, r, c, b)
-        for n in range(images)
-        for r in spans(height, rows_tile)
-        for c in spans(width, cols_tile)
-        for b in spans(target.blocks, blocks_tile)
-    ]
-    for tile, box in enumerate(boxes):
+    tiles = list(boxes(target, (rows_tile, cols_tile, blocks_tile)))
+    for tile, box in enumerate(tiles):
         unit = Unit(index)
         base, _ = builder.inputs.take(None)
         unit.inputs.append(load_box(config, source, box, base, index, tile))
@@ -146,7 +140,7 @@ def schedule_rows(
         unit.compute.append(store_box(config, target, box, dst_base, index, tile))
         builder.units.append(unit)
     return {
-        "tiles": len(boxes),
+        "tiles": len(tiles),
         "row_splits": -(-height // rows_tile) * -(-width // cols_tile),
         "out_channel_splits": -(-target.blocks // blocks_tile),
     }

@@ -14,6 +14,7 @@ import numpy as np
 from tvm import ir, relax, tirx
 from tvm.ir.expr import GenericConst
 
+from accelsim.artifacts import F32
 from accelsim.errors import ModelError
 
 
@@ -65,6 +66,20 @@ class Graph:
         if node is not None and node.op == "constant":
             expr = node.value
         return np.asarray(expr.value.numpy()) if isinstance(expr, GenericConst) else None
+
+    def real_constant(self, expr: Any) -> F32 | None:
+        """A float32 constant operand, or the integers that are dequantized to one."""
+        value = self.constant(expr)
+        if value is not None:
+            return value if value.dtype == np.float32 else None
+        node = self.producer(expr)
+        if node is None or node.op != "relax.dequantize":
+            return None
+        stored, scale, zero = (self.constant(one) for one in node.args[:3])
+        if stored is None or scale is None or zero is None or scale.size != 1:
+            return None
+        centred = stored.astype(np.int64) - int(zero.reshape(()))
+        return np.asarray(centred.astype(np.float32) * np.float32(scale.reshape(())), np.float32)
 
     def sole_user(self, var: Any) -> Node | None:
         """The one node that reads `var`, if there is exactly one and it is not returned."""

@@ -109,7 +109,7 @@ class _Tracer:
         leaf = leaf_of(self.frame, expr)
         if leaf is not None:
             return self._leaf(leaf)
-        constant = _real_constant(graph, expr)
+        constant = graph.real_constant(expr)
         if constant is not None:
             return self._filled(constant)
         node = graph.producer(expr)
@@ -185,21 +185,6 @@ class _Tracer:
         self.absorbed[before:] = [name for name in names if name not in self.absorbed]
         self.hidden += [*inner.hidden, leaf.var]
         return codes
-
-
-def _real_constant(graph: Graph, expr: Any) -> NDArray[Any] | None:
-    """A float32 constant, dequantized or not."""
-    values = graph.constant(expr)
-    if values is not None:
-        return values if values.dtype == np.float32 else None
-    node = graph.producer(expr)
-    if node is None or node.op != "relax.dequantize":
-        return None
-    stored, scale, zero = (graph.constant(argument) for argument in node.args[:3])
-    if stored is None or scale is None or zero is None or scale.size != 1:
-        return None
-    centred = stored.astype(np.float32) - zero.reshape(()).astype(np.float32)
-    return np.asarray(centred * scale.reshape(()).astype(np.float32), np.float32)
 
 
 def _integers(graph: Graph, expr: Any) -> list[int]:

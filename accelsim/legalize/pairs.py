@@ -74,7 +74,7 @@ def biased_of(frame: Frame, node: Node) -> tuple[Pair, F32] | None:
     found = [leaf_of(frame, one) for one in node.args]
     swapped = found[0] is None
     leaf, other = (found[1], node.args[0]) if swapped else (found[0], node.args[1])
-    reals = real_constant(frame, other)
+    reals = frame.graph.real_constant(other)
     if leaf is None or reals is None or leaf.shape != frame.shape or leaf.layout != frame.layout:
         return None
     channels = leaf.shape[leaf.layout.index("c")] if leaf.layout else 0
@@ -91,22 +91,6 @@ def biased_of(frame: Frame, node: Node) -> tuple[Pair, F32] | None:
     one = Quantization(np.float32(1), 0, "int8", (-1, 1))
     sizes = np.where(flat == 0, np.float32(1), np.abs(flat)).astype(np.float32)
     return Pair((leaf,), leaf.quantization, one, signs, swapped), sizes
-
-
-def real_constant(frame: Frame, expr: Any) -> F32 | None:
-    """A float32 constant, or integers that are dequantized to one."""
-    graph = frame.graph
-    value = graph.constant(expr)
-    if value is not None:
-        return value if value.dtype == np.float32 else None
-    node = graph.producer(expr)
-    if node is None or node.op != "relax.dequantize":
-        return None
-    stored, scale, zero = (graph.constant(one) for one in node.args[:3])
-    if stored is None or scale is None or zero is None or scale.size != 1:
-        return None
-    centred = stored.astype(np.int64) - int(zero.reshape(()))
-    return np.asarray(centred.astype(np.float32) * np.float32(scale.reshape(())), np.float32)
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...], *, exact: bool) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from accelsim.importer.onnx import OnnxModel, OnnxNode, OnnxValue
+from accelsim.quantize.names import UniqueNames
 
 _RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
 _MOVES = (*_RESHAPES, "Transpose")
@@ -62,7 +63,8 @@ class _Rewriter:
             for name in node.inputs:
                 self.uses[name] = self.uses.get(name, 0) + 1
         self.values: dict[str, OnnxValue] = dict(model.values)
-        self.taken = {*self.made, *model.constants, *(value.name for value in model.inputs)}
+        inputs = (value.name for value in model.inputs)
+        self.names = UniqueNames((*self.made, *model.constants, *inputs))
 
     def result(self) -> OnnxModel:
         """The model with this quantize's island taken apart, or as it is."""
@@ -192,7 +194,7 @@ class _Rewriter:
         pair = self._pair(name, self.quantize.inputs[1:], shape)
         last, moved = pair[-1].outputs[0], []
         for node in moves:
-            result = self._fresh(f"{node.outputs[0]}_moved")
+            result = self.names.take(f"{node.outputs[0]}_moved")
             moved.append(replace(node, inputs=(last, *node.inputs[1:]), outputs=(result,)))
             known = self.values.get(node.outputs[0])
             if known is not None:
@@ -202,7 +204,7 @@ class _Rewriter:
 
     def _pair(self, name: str, levels: tuple[str, ...], shape: tuple[int, ...]) -> list[OnnxNode]:
         zero = self.model.constants.get(levels[1]) if len(levels) > 1 else None
-        stored, real = self._fresh(f"{name}_quantized"), self._fresh(f"{name}_dequantized")
+        stored, real = self.names.take(f"{name}_quantized"), self.names.take(f"{name}_dequantized")
         kind = "uint8" if zero is None else zero.dtype.name
         self.values[stored] = OnnxValue(stored, kind, shape)
         self.values[real] = OnnxValue(real, "float32", shape)
@@ -219,14 +221,6 @@ class _Rewriter:
         known = self.values.get(like)
         if known is not None:
             self.values[name] = OnnxValue(name, known.dtype, shape)
-
-    def _fresh(self, name: str) -> str:
-        unique, count = name, 0
-        while unique in self.taken:
-            count += 1
-            unique = f"{name}_{count}"
-        self.taken.add(unique)
-        return unique
 
     def _rewritten(self, gone: list[OnnxNode], new: list[OnnxNode]) -> OnnxModel:
         """The model with `new` where the quantize was, and without what nothing reads any more."""

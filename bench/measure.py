@@ -107,6 +107,12 @@ def measure_layer(
     )
 
 
+def count_cycles(rng: np.random.Generator, shape: Shape, config: Config) -> int:
+    """Cycles of one layer."""
+    _, launch, _ = launch_of(rng, shape, config)
+    return Simulator(config, values=False, checks=False).run(launch).cycles
+
+
 def packed_lanes(program: Program) -> int:
     """Channels of the input as the host stores it where it packs windows into lanes, else 0."""
     extent = program.tensors["x"]

@@ -14,9 +14,10 @@ import numpy as np
 from accelsim.cosim.session import Cosim
 from accelsim.cosim.speed import Speed
 from accelsim.spec.config import Config, load_config
+from bench.bound import least_cycles
 from bench.compiling import CompileTimes, measure_compile
-from bench.measure import LayerTimes, RtlRun, cosim_speed, measure_layer, run_rtl
-from bench.shapes import MOBILENETV2, RESNET18, Shape
+from bench.measure import LayerTimes, RtlRun, cosim_speed, count_cycles, measure_layer, run_rtl
+from bench.shapes import DEPTHWISE, MOBILENETV2, RESNET18, Shape
 
 SCHEMA = "accelsim.bench/1"
 QUICK = (
@@ -40,6 +41,7 @@ def run(config_name: str, seed: int, quick: bool, rtl: bool, json_file: Path | N
     for title, shapes in (("ResNet-18 @224", RESNET18), ("MobileNetV2 @224", MOBILENETV2)):
         chosen = [s for s in shapes if not quick or s.name in QUICK]
         report[title] = _simulated(title, chosen, config, seed, 2 if quick else 5)
+    report["depthwise"] = _depthwise(config, seed, quick)
     if not quick:
         report["network"] = _compiled(seed, config)
     if rtl:
@@ -68,7 +70,7 @@ def _simulated(
     for shape in shapes:
         measured = measure_layer(_rng(seed, shape), shape, config, repeat)
         rows.append(measured)
-        print(_layer_line(measured, config.lanes))
+        print(_layer_line(measured, config))
     weighted = [(row, row.shape.times) for row in rows if row.shape.times]
     if weighted:
         print(_total_line(weighted, config))
@@ -81,17 +83,42 @@ def _simulated(
     }
 
 
-def _layer_line(m: LayerTimes, lanes: int) -> str:
+def _depthwise(config: Config, seed: int, quick: bool) -> list[dict[str, Any]]:
+    """Useful products a cycle of whole layers on their own, beside what no schedule can pass."""
+    print("3×3 depthwise layers at stride 1 on their own, from memory to memory, in LANES")
+    print(f"{'layer':20}{'cycles':>10}{'least':>10}{'products a cycle':>18}{'at most':>9}")
+    rows = []
+    for shape in DEPTHWISE[:: 4 if quick else 1]:
+        cycles = count_cycles(_rng(seed, shape), shape, config)
+        least = least_cycles(shape, config)
+        reached, most = (shape.macs / config.lanes / n for n in (cycles, least))
+        rows.append(
+            {
+                "layer": shape.name,
+                "cycles": cycles,
+                "least": least,
+                "products": reached,
+                "most": most,
+            }
+        )
+        remark = "" if reached >= DEPTHWISE_GOAL else f"   below {DEPTHWISE_GOAL}"
+        print(f"{shape.name:20}{cycles:10}{least:10}{reached:18.2f}{most:9.2f}{remark}")
+    print()
+    return rows
+
+
+def _layer_line(m: LayerTimes, config: Config) -> str:
     return (
         f"{m.shape.name:20}{m.shape.times or '':>2}{m.instructions:8}{m.cycles:10}"
         f"{m.utilization:7.1%}{m.sim_seconds * 1e3:9.2f}{m.sim_seconds / m.blas_seconds:6.1f}×"
         f"{m.timing_seconds * 1e3:11.2f}{m.timing_seconds / m.blas_seconds:6.2f}×"
-        f"{m.blas_seconds * 1e3:9.2f}" + _remark(m, lanes)
+        f"{m.blas_seconds * 1e3:9.2f}" + _remark(m, config)
     )
 
 
-def _remark(m: LayerTimes, lanes: int) -> str:
+def _remark(m: LayerTimes, config: Config) -> str:
     """How a depthwise layer and a packed first layer use the array, in words."""
+    lanes = config.lanes
     products = f"{m.products / lanes:.2f}·LANES products a cycle"
     if m.packed_lanes:
         shape = m.shape
@@ -101,8 +128,10 @@ def _remark(m: LayerTimes, lanes: int) -> str:
         )
     if not m.shape.depthwise:
         return ""
-    goal = f", goal {DEPTHWISE_GOAL}" if (m.shape.kernel, m.shape.stride) == (3, 1) else ""
-    return f"   {products}{goal}"
+    if (m.shape.kernel, m.shape.stride) != (3, 1):
+        return f"   {products}"
+    most = m.shape.macs / least_cycles(m.shape, config) / lanes
+    return f"   {products}, goal {DEPTHWISE_GOAL}, at most {most:.2f}"
 
 
 def _totals(weighted: Sequence[tuple[LayerTimes, int]], config: Config) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """The layers that are measured, with random weights.
 
 What comes in: a seeded generator. What goes out: regions of one layer. Shapes are those of
-ResNet-18's convolutions and linear layer, and of the first layer and three depthwise layers of
-MobileNetV2, at 224×224.
+ResNet-18's convolutions and linear layer, of the first layer and three depthwise layers of
+MobileNetV2, at 224×224, and depthwise layers of the sizes that networks have.
 """
 
 from __future__ import annotations
@@ -70,6 +70,13 @@ MOBILENETV2 = (
     Shape("depthwise 32 @112", 32, 32, 112, 3, 1, 1, 0, True),
     Shape("depthwise 96/2 @112", 96, 96, 112, 3, 2, 1, 0, True),
     Shape("depthwise 384 @14", 384, 384, 14, 3, 1, 1, 0, True),
+)
+
+DEPTHWISE = tuple(
+    Shape(f"depthwise {channels} @{size}", channels, channels, size, 3, 1, 1, 0, True)
+    for size in (56, 28, 14, 7)
+    for channels in (64, 128, 256, 512)
+    if size < 56 or channels < 256
 )
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelsim.spec.config import CONFIGS
+from accelsim.spec.config import CONFIGS, Config
 from bench.__main__ import main
-from bench.measure import measure_layer
-from bench.shapes import MOBILENETV2, RESNET18, Shape
+from bench.bound import least_cycles
+from bench.measure import count_cycles, measure_layer
+from bench.shapes import DEPTHWISE, MOBILENETV2, RESNET18, Shape
 
 
 def test_resnet18_has_its_known_number_of_products() -> None:
@@ -45,6 +46,7 @@ def test_quick_run_prints_and_writes_ratios(tmp_path: Path) -> None:
     assert totals["sim_over_blas"] == pytest.approx(expected)
     assert f"{totals['sim_over_blas']:.1f}×" in done.stdout
     assert {layer["shape"]["name"] for layer in report["MobileNetV2 @224"]["layers"]}
+    assert all(row["products"] <= row["most"] for row in report["depthwise"])
 
 
 def test_three_channels_are_packed_and_depthwise_layers_reach_their_goal() -> None:
@@ -53,6 +55,32 @@ def test_three_channels_are_packed_and_depthwise_layers_reach_their_goal() -> No
     found = [measure_layer(np.random.default_rng(1), s, config, 1) for s in (first, deep)]
     assert [layer.packed_lanes for layer in found] == [27, 0]
     assert found[1].products >= 2 * config.lanes
+
+
+SUSTAINED = (
+    ("base16", ("depthwise 64 @56", "depthwise 64 @28", "depthwise 64 @14", "depthwise 512 @7")),
+    ("wide32", ("depthwise 64 @56", "depthwise 64 @28", "depthwise 128 @14")),
+    ("edge8", ("depthwise 64 @56", "depthwise 128 @28", "depthwise 64 @14", "depthwise 512 @7")),
+)
+
+
+@pytest.mark.parametrize(("config_name", "names"), SUSTAINED)
+def test_depthwise_layers_of_networks_sustain_two_products_a_lane(
+    config_name: str, names: tuple[str, ...]
+) -> None:
+    config, rng = CONFIGS[config_name], np.random.default_rng(1)
+    for shape in (s for s in DEPTHWISE if s.name in names):
+        cycles = count_cycles(rng, shape, config)
+        assert shape.macs / cycles >= 2 * config.lanes, shape.name
+        assert cycles >= least_cycles(shape, config), shape.name
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=lambda c: c.name)
+def test_small_depthwise_layer_takes_little_more_than_its_least_cycles(config: Config) -> None:
+    shape = next(s for s in DEPTHWISE if s.name == "depthwise 64 @7")
+    least = least_cycles(shape, config)
+    assert shape.macs / least < 2 * config.lanes
+    assert least <= count_cycles(np.random.default_rng(1), shape, config) < 1.2 * least
 
 
 def test_unknown_configuration_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.artifacts import I8, Launch, Program, Region, RunResult
+from accelsim.artifacts import I8, Launch, Program, Region, RunResult, bare_program
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.session import Cosim
 from accelsim.emit import compile_region, launch_memory, read_tensor
@@ -60,21 +60,12 @@ class Bench:
         """
         words = assemble(text, self.config)
         opcodes = {decode(row)[0].opcode for row in words}
-        return Program(
+        return bare_program(
             symbol=name,
             config=self.config,
             words=words,
             opcode_mask=sum(1 << opcode for opcode in opcodes),
             contract_hash=contract_hash(opcodes, self.config),
-            constants=b"",
-            arena_bytes=0,
-            input_bytes=0,
-            output_bytes=0,
-            tensors={},
-            inputs=(),
-            outputs=(),
-            layers=(),
-            tile_of=(-1,) * len(words),
         )
 
     def compile(self, region: Region) -> Program:

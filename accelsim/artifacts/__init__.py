@@ -52,6 +52,7 @@ from accelsim.artifacts.program import (
     Schedule,
     Step,
     TensorExtent,
+    bare_program,
 )
 from accelsim.artifacts.region import (
     Layer,
@@ -117,4 +118,5 @@ __all__ = [
     "TfliteAdd",
     "Training",
     "Transpose",
+    "bare_program",
 ]

@@ -140,3 +140,29 @@ class Program:
     def config_name(self) -> str:
         """Name of the configuration that the program was compiled for."""
         return self.config.name
+
+
+def bare_program(
+    symbol: str,
+    config: Config,
+    words: NDArray[np.uint32],
+    opcode_mask: int,
+    contract_hash: int,
+) -> Program:
+    """A program that is instructions alone: memory is given and read as bytes, not tensors."""
+    return Program(
+        symbol,
+        config,
+        words,
+        opcode_mask,
+        contract_hash,
+        constants=b"",
+        arena_bytes=0,
+        input_bytes=0,
+        output_bytes=0,
+        tensors={},
+        inputs=(),
+        outputs=(),
+        layers=(),
+        tile_of=(-1,) * len(words),
+    )

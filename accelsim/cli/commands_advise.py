@@ -7,19 +7,10 @@ from typing import Annotated
 
 import typer
 
+from accelsim.cli import parameters
 from accelsim.cli.analysis import finish, work
 from accelsim.cli.console import streams_of
 from accelsim.cli.output import check_json_target
-from accelsim.cli.parameters import (
-    ConfigOption,
-    DataOption,
-    JsonOption,
-    MetricOption,
-    Model,
-    SeedOption,
-    TestOption,
-    TimeLimitOption,
-)
 from accelsim.spec.config import load_config
 
 
@@ -30,8 +21,8 @@ def register(app: typer.Typer) -> None:
 
 def advise(
     context: typer.Context,
-    model: Model,
-    config: ConfigOption = "edge8",
+    model: parameters.Model,
+    config: parameters.Config = "edge8",
     apply: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Replace: NAME or NAME:LAYER; repeatable."),
@@ -40,12 +31,12 @@ def advise(
         int, typer.Option(min=0, max=1000, help="Training after a replacement, 0 for none.")
     ] = 6,
     out: Annotated[Path | None, typer.Option(help="Folder for the changed float network.")] = None,
-    data: DataOption = None,
-    test: TestOption = None,
-    metric: MetricOption = None,
-    json: JsonOption = None,
-    seed: SeedOption = 0,
-    time_limit: TimeLimitOption = None,
+    data: parameters.Data = None,
+    test: parameters.Test = None,
+    metric: parameters.Metric = None,
+    json: parameters.Json = None,
+    seed: parameters.Seed = 0,
+    time_limit: parameters.TimeLimit = None,
 ) -> int:
     """Name layers that the NPU cannot run or runs badly, and try what replaces them."""
     from accelsim.advise import AdviseOptions, AdviseRecord, document, run, text

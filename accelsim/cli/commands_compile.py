@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
+from accelsim.cli import parameters
 from accelsim.cli.console import Streams, streams_of
 from accelsim.cli.execution import model_code
 from accelsim.cli.output import check_json_target, write_json_output
-from accelsim.cli.parameters import (
-    ConfigOption,
-    DumpIrOption,
-    InputOption,
-    Model,
-    SeedOption,
-    TimeLimitOption,
-)
 from accelsim.cli.stops import stoppable
 from accelsim.errors import InputError
 from accelsim.files import whole_file, writing
@@ -36,13 +29,13 @@ def register(app: typer.Typer) -> None:
 
 def compile(
     context: typer.Context,
-    model: Model,
-    config: ConfigOption = "edge8",
+    model: parameters.Model,
+    config: parameters.Config = "edge8",
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for programs, listings and model.so.")
     ] = Path("build/compiled"),
-    dump_ir: DumpIrOption = None,
-    seed: SeedOption = 0,
+    dump_ir: parameters.DumpIr = None,
+    seed: parameters.Seed = 0,
 ) -> None:
     """Compile a network to NPU programs and to a library that runs them."""
     from accelsim.verify.deploy import write_compiled
@@ -59,16 +52,16 @@ def run(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="model.so of `accelsim compile`, or a model.")],
     backend: Annotated[str, typer.Option("--backend", help="sim or rtl.")] = "sim",
-    config: ConfigOption = "edge8",
-    input: InputOption = None,
+    config: parameters.Config = "edge8",
+    input: parameters.Input = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=".npz for the outputs, by name.")
     ] = None,
     json: Annotated[
         str | None, typer.Option("--json", help="Also write what ran to FILE, or - for stdout.")
     ] = None,
-    seed: SeedOption = 0,
-    time_limit: TimeLimitOption = None,
+    seed: parameters.Seed = 0,
+    time_limit: parameters.TimeLimit = None,
 ) -> None:
     """Run a network once on a backend and write its outputs."""
     from accelsim.verify.deploy import compiled_library, fresh_library, run_once

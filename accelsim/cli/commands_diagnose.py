@@ -8,23 +8,11 @@ from typing import Annotated
 
 import typer
 
+from accelsim.cli import parameters
 from accelsim.cli.analysis import finish, work
 from accelsim.cli.console import streams_of
 from accelsim.cli.execution import request_of
 from accelsim.cli.output import check_json_target
-from accelsim.cli.parameters import (
-    BackendOption,
-    ConfigOption,
-    InputOption,
-    JobsOption,
-    JsonOption,
-    Model,
-    RtlBugOption,
-    RunFolderOption,
-    SeedOption,
-    SimBugOption,
-    TimeLimitOption,
-)
 from accelsim.spec.config import load_config
 
 
@@ -35,21 +23,21 @@ def register(app: typer.Typer) -> None:
 
 def diagnose(
     context: typer.Context,
-    model: Model,
-    config: ConfigOption = "edge8",
-    backend: BackendOption = None,
-    input: InputOption = None,
+    model: parameters.Model,
+    config: parameters.Config = "edge8",
+    backend: parameters.Backend = None,
+    input: parameters.Input = None,
     label: Annotated[int | None, typer.Option(help="The class that is right.")] = None,
     sample: Annotated[
         int, typer.Option(help="Which sample of the file, from 0; with a batch, which batch.")
     ] = 0,
-    out: RunFolderOption = None,
-    json: JsonOption = None,
-    seed: SeedOption = 0,
-    time_limit: TimeLimitOption = None,
-    jobs: JobsOption = 2,
-    sim_bug: SimBugOption = None,
-    rtl_bug: RtlBugOption = None,
+    out: parameters.RunFolder = None,
+    json: parameters.Json = None,
+    seed: parameters.Seed = 0,
+    time_limit: parameters.TimeLimit = None,
+    jobs: parameters.Jobs = 2,
+    sim_bug: parameters.SimBug = None,
+    rtl_bug: parameters.RtlBug = None,
 ) -> int:
     """Find where a network goes wrong between float and RTL: each rung, each layer's noise."""
     from accelsim.diagnose import DiagnoseOptions, DiagnoseRecord, document, text

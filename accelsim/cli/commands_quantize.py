@@ -8,18 +8,10 @@ from typing import Annotated
 
 import typer
 
+from accelsim.cli import parameters
 from accelsim.cli.analysis import finish, work
 from accelsim.cli.console import streams_of
 from accelsim.cli.output import check_json_target
-from accelsim.cli.parameters import (
-    DataOption,
-    JsonOption,
-    MetricOption,
-    Model,
-    SeedOption,
-    TestOption,
-    TimeLimitOption,
-)
 
 
 def register(app: typer.Typer) -> None:
@@ -29,11 +21,11 @@ def register(app: typer.Typer) -> None:
 
 def quantize(
     context: typer.Context,
-    model: Model,
+    model: parameters.Model,
     out: Annotated[Path, typer.Option("--out", help="Folder, or a file that ends in .pt2.")],
-    data: DataOption = None,
-    test: TestOption = None,
-    metric: MetricOption = None,
+    data: parameters.Data = None,
+    test: parameters.Test = None,
+    metric: parameters.Metric = None,
     calibration: Annotated[
         str, typer.Option(help="auto, minmax, percentile, mse or entropy.")
     ] = "auto",
@@ -55,9 +47,9 @@ def quantize(
     ] = None,
     samples: Annotated[int, typer.Option(help="Calibration samples at most.")] = 512,
     sensitivity: Annotated[bool, typer.Option(help="Measure what each layer costs.")] = True,
-    json: JsonOption = None,
-    seed: SeedOption = 0,
-    time_limit: TimeLimitOption = None,
+    json: parameters.Json = None,
+    seed: parameters.Seed = 0,
+    time_limit: parameters.TimeLimit = None,
 ) -> int:
     """Quantize a float network, and measure layer by layer what it costs."""
     from accelsim.calibrate import (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from accelsim.cli import parameters
 from accelsim.cli.console import Streams, streams_of
 from accelsim.cli.execution import run
 from accelsim.cli.output import check_json_target
-from accelsim.cli.parameters import BackendOption, JsonOption, TimeLimitOption
 from accelsim.errors import AccelsimError, InputError
 from accelsim.spec.config import Config
 
@@ -41,11 +41,11 @@ def replay(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     layer: Annotated[str | None, typer.Option(help="Repeat this layer alone.")] = None,
-    backend: BackendOption = None,
+    backend: parameters.Backend = None,
     waves: Annotated[bool, typer.Option("--waves", help="Waveform of the run.")] = False,
     out: Annotated[Path | None, typer.Option(help="New run folder.")] = None,
-    json: JsonOption = None,
-    time_limit: TimeLimitOption = None,
+    json: parameters.Json = None,
+    time_limit: parameters.TimeLimit = None,
 ) -> int:
     """Repeat a run with its own model, input, seed and options; say first if sources differ."""
     from accelsim.verify import folder as run_folder

@@ -9,24 +9,10 @@ from typing import Annotated
 
 import typer
 
+from accelsim.cli import parameters
 from accelsim.cli.console import streams_of
 from accelsim.cli.execution import run
 from accelsim.cli.output import check_json_target
-from accelsim.cli.parameters import (
-    BackendOption,
-    ConfigOption,
-    DumpIrOption,
-    InputOption,
-    JobsOption,
-    JsonOption,
-    MetricOption,
-    Model,
-    RtlBugOption,
-    RunFolderOption,
-    SeedOption,
-    SimBugOption,
-    TimeLimitOption,
-)
 from accelsim.spec.config import load_config
 
 
@@ -37,20 +23,20 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     context: typer.Context,
-    model: Model = "zoo:digits-resnet",
-    config: ConfigOption = "edge8",
-    backend: BackendOption = None,
-    input: InputOption = None,
-    out: RunFolderOption = None,
-    json: JsonOption = None,
-    seed: SeedOption = 0,
+    model: parameters.Model = "zoo:digits-resnet",
+    config: parameters.Config = "edge8",
+    backend: parameters.Backend = None,
+    input: parameters.Input = None,
+    out: parameters.RunFolder = None,
+    json: parameters.Json = None,
+    seed: parameters.Seed = 0,
     waive: Annotated[Path | None, typer.Option(help="TOML file of accepted differences.")] = None,
     layer: Annotated[str | None, typer.Option(help="Verify this layer alone.")] = None,
     rtl_images: Annotated[int, typer.Option(min=1, help="Test images on RTL.")] = 100,
     test_images: Annotated[
         int | None, typer.Option(min=1, help="Test images on sim (all of them by default).")
     ] = None,
-    metric: MetricOption = None,
+    metric: parameters.Metric = None,
     rtl_layers: Annotated[
         int | None,
         typer.Option(min=1, help="On RTL, run so many layers alone, not the whole network."),
@@ -58,11 +44,11 @@ def verify(
     stalls: Annotated[bool, typer.Option(help="Repeat on RTL with random AXI stalls.")] = True,
     self_test: Annotated[bool, typer.Option(help="Plant a bug and see it caught.")] = True,
     waves: Annotated[bool, typer.Option("--waves", help="Waveform of the whole run.")] = False,
-    time_limit: TimeLimitOption = None,
-    jobs: JobsOption = 2,
-    dump_ir: DumpIrOption = None,
-    sim_bug: SimBugOption = None,
-    rtl_bug: RtlBugOption = None,
+    time_limit: parameters.TimeLimit = None,
+    jobs: parameters.Jobs = 2,
+    dump_ir: parameters.DumpIr = None,
+    sim_bug: parameters.SimBug = None,
+    rtl_bug: parameters.RtlBug = None,
 ) -> int:
     """Verify a network layer by layer on simulator and RTL against every golden."""
     from accelsim.verify import VerifyOptions

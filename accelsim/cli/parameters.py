@@ -25,46 +25,42 @@ def _limit(value: float | None) -> float | None:
 Model = Annotated[
     str, typer.Argument(help="zoo:NAME, a .pt2, .onnx or .tflite file, or FILE.py:FUNCTION.")
 ]
-ConfigOption = Annotated[
-    str, typer.Option("--config", help="edge8, base16, wide32, or a .toml file.")
-]
-BackendOption = Annotated[
+Config = Annotated[str, typer.Option("--config", help="edge8, base16, wide32, or a .toml file.")]
+Backend = Annotated[
     list[str] | None, typer.Option("--backend", help="sim or rtl; repeat for both (the default).")
 ]
-DataOption = Annotated[
+Data = Annotated[
     str | None,
     typer.Option("--data", help="Calibration samples: .npz, .npy or FILE.py:FUNCTION."),
 ]
-TestOption = Annotated[
+Test = Annotated[
     str | None,
     typer.Option("--test", help="Labelled samples for the accuracy, in the same forms."),
 ]
-MetricOption = Annotated[
+Metric = Annotated[
     str | None,
     typer.Option(
         "--metric",
         help="Accuracy by top1, top5 or FILE.py:FUNCTION(outputs, labels); else the model's own.",
     ),
 ]
-InputOption = Annotated[
-    Path | None, typer.Option("--input", help=".npz keyed by input name, or .npy.")
-]
-RunFolderOption = Annotated[
+Input = Annotated[Path | None, typer.Option("--input", help=".npz keyed by input name, or .npy.")]
+RunFolder = Annotated[
     Path | None, typer.Option("--out", help="Run folder (default build/runs/TIME-MODEL).")
 ]
-DumpIrOption = Annotated[
+DumpIr = Annotated[
     Path | None, typer.Option("--dump-ir", help="Folder for the module after each stage.")
 ]
-JobsOption = Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes that build RTL.")]
-SimBugOption = Annotated[str | None, typer.Option("--sim-bug", hidden=True)]
-RtlBugOption = Annotated[int | None, typer.Option("--rtl-bug", hidden=True)]
-JsonOption = Annotated[
+Jobs = Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes that build RTL.")]
+SimBug = Annotated[str | None, typer.Option("--sim-bug", hidden=True)]
+RtlBug = Annotated[int | None, typer.Option("--rtl-bug", hidden=True)]
+Json = Annotated[
     str | None, typer.Option("--json", help="Also write the report to FILE, or - for stdout.")
 ]
-SeedOption = Annotated[
+Seed = Annotated[
     int, typer.Option("--seed", help="Seeds training, choice of images, stalls and self-test.")
 ]
-TimeLimitOption = Annotated[
+TimeLimit = Annotated[
     float | None,
     typer.Option(
         "--time-limit", callback=_limit, help="Seconds for the whole run (exit code 124)."

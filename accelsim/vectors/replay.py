@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelsim.artifacts import Backend, Launch, Program
+from accelsim.artifacts import Backend, Launch, bare_program
 from accelsim.spec.isa import INSTRUCTION_WORDS
 from accelsim.spec.registers import address
 from accelsim.vectors.case import Case
@@ -36,21 +36,12 @@ def launch_of(case: Case) -> Launch:
     """The launch that a case describes; programs are relocatable, so addresses may move."""
     words = case.program.view("<u4").reshape(-1, INSTRUCTION_WORDS).astype(np.uint32)
     writes = dict(case.registers)
-    program = Program(
+    program = bare_program(
         symbol=case.name,
         config=case.config,
         words=words,
         opcode_mask=case.opcode_mask,
         contract_hash=case.contract_hash,
-        constants=b"",
-        arena_bytes=0,
-        input_bytes=0,
-        output_bytes=0,
-        tensors={},
-        inputs=(),
-        outputs=(),
-        layers=(),
-        tile_of=(-1,) * len(words),
     )
     return Launch(
         program,

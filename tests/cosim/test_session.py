@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelsim.artifacts import Launch, Program
+from accelsim.artifacts import Launch, Program, bare_program
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import ORIGIN, PAGE_BYTES
 from accelsim.cosim.session import Cosim, launch_placement, register_writes
@@ -34,21 +34,12 @@ COPY, BEYOND, HANG, UNSTABLE = range(4)
 
 
 def copy_program(behaviour: int = COPY, config: str = "edge8") -> Program:
-    return Program(
+    return bare_program(
         symbol="copy",
         config=CONFIGS[config],
         words=np.zeros((1, 16), np.uint32),
         opcode_mask=behaviour,
         contract_hash=0,
-        constants=b"",
-        arena_bytes=0,
-        input_bytes=0,
-        output_bytes=0,
-        tensors={},
-        inputs=(),
-        outputs=(),
-        layers=(),
-        tile_of=(-1,),
     )
 
 

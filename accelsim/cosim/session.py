@@ -160,7 +160,6 @@ class Cosim:
         self.plusargs = tuple(plusargs)
         self.optimize = optimize
         self.grace_cycles = grace_cycles
-        self.launches = 0
         self.last_seconds = 0.0  # in the simulation, for the last launch
         self._own_folder = folder is None
         default = cache_root() / "sessions" / f"{config.name}-{os.getpid()}-{next(_sequence)}"
@@ -247,7 +246,6 @@ class Cosim:
             if launch.observe and isinstance(error, (RtlError, TimeLimitError)):
                 self._explain(error, len(launch.program.words))
             raise
-        self.launches += 1
         self.last_seconds = answer["seconds"]
         return self._result(launch, answer, memory, placement)
 

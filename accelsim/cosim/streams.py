@@ -96,7 +96,6 @@ class StreamDriver:
         self.pattern = pattern
         self.idle_chance = idle_chance
         self.rng = seeded_rng(valid)
-        self.sent = 0
         self.stalled_cycles = 0
         self.idle_cycles = 0
         self.valid.value = 0
@@ -118,7 +117,6 @@ class StreamDriver:
         self.valid.value = 0
         for name in values:  # garbage while not valid: nothing may depend on it
             self.data[name].value = self.rng.getrandbits(len(self.data[name]))
-        self.sent += 1
 
     async def send_all(self, words: Iterable[Word]) -> None:
         """Sends words one after another."""
@@ -161,7 +159,6 @@ class StreamMonitor:
         self.stall_chance = stall_chance
         self.rng = seeded_rng(valid)
         self.words: Queue[Word] = Queue()
-        self.received = 0
         self.stalled_cycles = 0
         if self.ready is not None:
             self.ready.value = 0
@@ -182,7 +179,6 @@ class StreamMonitor:
             assert held is None or held == word, f"{self.name}: {held} became {word} while stalled"
             if ready or self.ready is None:
                 held = None
-                self.received += 1
                 self.words.put_nowait(word)
             else:
                 held = word

@@ -32,11 +32,6 @@ def integer_output(case: Case) -> NDArray[Any]:
         return stored if case.dtype == "uint8" else (stored ^ np.uint8(SHIFT)).view(np.int8)
 
 
-def output_zero_point(case: Case) -> int:
-    """The output's zero point as a quint8 tensor has it."""
-    return case.zero + (0 if case.dtype == "uint8" else SHIFT)
-
-
 def quantized_float_output(case: Case) -> NDArray[Any]:
     """The float kernel's output, quantized as the exported graph does it."""
     values, _ = float_output(case)

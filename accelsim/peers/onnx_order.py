@@ -27,8 +27,6 @@ from accelsim.peers.onnx_test import (
 )
 from accelsim.peers.shapes import identity
 
-Ranks = np.ndarray
-
 
 class Ordered:
     """Ranks of all values of a test, and their windows of 8 bits."""

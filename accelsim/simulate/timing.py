@@ -43,7 +43,6 @@ class _Engine:
     queue: deque[tuple[Op, int]] = field(default_factory=deque)  # and cycle in which it is visible
     current: Retired | None = None
     last_pop: int = -1
-    last_push: int = -1
     last_end: int = -1
     free_since: int = 0
     busy: int = 0

@@ -8,8 +8,8 @@ of this folder are found at the first use of `known_operators()`; no list names 
   default; `sized(default, simplest)` says where a failing case shrinks to;
 * what families draw alike from `ops.values` (`activation`, `weighted`, `drawn`, …), common edge
   cases from `ops.edges`;
-* `Builder` and `constant` from `ops.modules` for the Relax form; `quantized_tensor`,
-  `output_zero_point` from `ops.torch_kernels` for PyTorch's kernels.
+* `Builder` and `constant` from `ops.modules` for the Relax form; `quantized_tensor` from
+  `ops.torch_kernels` for PyTorch's kernels.
 
 Shapes are PyTorch's: (n, c, h, w), (n, s, c) or (n, k); inputs may differ in shape and number
 (`Case.inputs`), be constant (`Case.constant`, `Case.arrays`), and the output may keep the input's

@@ -5,8 +5,8 @@ What comes in: a `QuantizedModel` from an ONNX file and its `Network`. What goes
 
 Isolated, a layer's own nodes are cut from the file and run on given integers. An island between
 dequantize and quantize runs as the integer operator that ONNX Runtime itself puts in its place
-(`kernels`), and in float32 only where there is none; `float_form` runs it in float32 in any case,
-for reports. Accumulated, the whole file runs with every integer tensor as an output.
+(`kernels`), and in float32 only where there is none. Accumulated, the whole file runs with every
+integer tensor as an output.
 """
 
 from __future__ import annotations
@@ -80,13 +80,6 @@ class OrtGolden:
     def run_layer(self, name: str, inputs: tuple[I8, ...]) -> I8:
         """One layer's integer operator, or float32 nodes where there is none."""
         return self._run(name, self.form(name), inputs)
-
-    def float_form(self, name: str, inputs: tuple[I8, ...]) -> I8 | None:
-        """An island in float32 as the file has it; None where the file has an integer operator."""
-        form = self.form(name, floats=True)
-        if not isinstance(form, Form) or form.operator:
-            return None
-        return self._run(name, form, inputs)
 
     def accumulated(self, inputs: Mapping[str, np.ndarray]) -> GoldenSet:
         """Every integer tensor of the whole file."""

@@ -89,7 +89,7 @@ def find_pairs(module: nn.Module, model: str) -> tuple[Pair, ...]:
                 end = user
             else:
                 second = _layer_path(user, modules, uses)
-                if second is not None and user.args[0] is end:
+                if second is not None:
                     found.append(Pair(path, norm, second))
                 break
     return tuple(found)

@@ -8,11 +8,13 @@ followed by ReLU: a second call gets a copy of its own. Dropout and identity do 
 and would become layers: they are bypassed. Quantized convolutions take no padding="same": it
 becomes numbers. A softmax that is called as a function becomes a module, since only modules have a
 result in steps of 1/256, whatever the calibration; PyTorch's int8 softmax takes no negative axis.
-Its int8 clamp wants both limits: a clamp with one becomes a minimum or maximum with a number."""
+Its int8 clamp wants both limits: a clamp with one becomes a minimum or maximum with a number.
+A layer that is called by its argument's name is called by place."""
 
 from __future__ import annotations
 
 import copy
+import inspect
 import operator
 import traceback
 from pathlib import Path
@@ -48,12 +50,13 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
     graph, scopes = _trace(module, model)
     names = traced_names(graph, scopes)
     _refuse_slices_of_tuples(graph, names, model)
+    ordered = _arguments_in_order(graph, module)
     bypassed = _bypass(graph, module)
     unshared = _unshare(graph, module, names)
     completed = _complete_convolutions(graph)
     made = _softmax_modules(graph, module)
     limited = _one_sided_clamps(graph)
-    if not (bypassed or unshared or completed or made or limited):
+    if not (ordered or bypassed or unshared or completed or made or limited):
         return module, graph, names
     repaired = fx.GraphModule(module, graph).eval()
     retraced, _ = _trace(repaired, model)
@@ -82,6 +85,19 @@ def _refuse_slices_of_tuples(graph: fx.Graph, names: dict[str, str], model: str)
                 f"model {model} takes a slice of the tuple of tensors that layer '{layer}' gives, "
                 "which PyTorch cannot quantize; index its tensors one by one"
             )
+
+
+def _arguments_in_order(graph: fx.Graph, module: nn.Module) -> bool:
+    """Give modules their arguments by place and not by name; whether any had such.
+
+    FX quantization looks for a layer's input in the first place only.
+    """
+    named = [node for node in graph.nodes if node.op == "call_module" and node.kwargs]
+    for node in named:
+        forward = inspect.signature(module.get_submodule(str(node.target)).forward)
+        bound = forward.bind(*node.args, **node.kwargs)
+        node.args, node.kwargs = bound.args, bound.kwargs
+    return bool(named)
 
 
 def _complete_convolutions(graph: fx.Graph) -> bool:

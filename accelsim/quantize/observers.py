@@ -90,8 +90,7 @@ class PercentileObserver(HistogramObserver):
         counts = self.histogram.double().numpy()
         below = np.concatenate([[0.0], np.cumsum(counts)]) / max(counts.sum(), 1e-30)
         edges = np.linspace(float(self.min_val), float(self.max_val), len(counts) + 1)
-        rising = np.concatenate([[True], np.diff(below) > 0])
-        ends = np.interp([cut, 1 - cut], below[rising], edges[rising])
+        ends = np.interp([cut, 1 - cut], below, edges)
         if cut == 0:
             ends = edges[[0, -1]]
         return _tensors(self, *ends)

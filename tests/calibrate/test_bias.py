@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch.nn import functional
 
@@ -36,6 +37,32 @@ def test_the_mean_of_each_channel_is_that_of_the_float_layer() -> None:
     before = functional.conv2d(x, rounded, bias, padding=1).mean((0, 2, 3))
     corrected = prepared.module.get_submodule("first")[0].bias
     after = functional.conv2d(x, rounded, corrected, padding=1).mean((0, 2, 3))
+    assert float((before - exact).abs().max()) > 1e-4
+    assert float((after - exact).abs().max()) < 1e-5
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_linear_layer_gets_back_the_mean_of_each_output(per_channel: bool) -> None:
+    source = chain(spread=3.0)
+    with torch.no_grad():  # the largest of each row is positive: none is a tie at -127.5
+        for row in source.float_module.fc.weight:
+            row[row.abs().argmax()] = row.abs().max()
+    seen: list[torch.Tensor] = []
+    source.float_module.fc.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    x = torch.from_numpy(np.concatenate(source.calibration))
+    with torch.no_grad():
+        source.float_module(x)
+    prepared = prepare(source, Recipe(per_channel=per_channel))
+    correction = BiasCorrection(prepared.module)
+    calibrate(prepared, [(batch,) for batch in source.calibration])
+    correction.apply()
+    weight, bias = source.float_module.fc.weight.detach(), source.float_module.fc.bias.detach()
+    largest = weight.abs().amax(1, keepdim=True) if per_channel else weight.abs().max()
+    scale = largest / 127.5
+    rounded = (weight / scale).round().clamp(-128, 127) * scale
+    exact = (seen[0] @ weight.T + bias).mean(0)
+    after = (seen[0] @ rounded.T + prepared.module.get_submodule("fc").bias).mean(0)
+    before = (seen[0] @ rounded.T + bias).mean(0)
     assert float((before - exact).abs().max()) > 1e-4
     assert float((after - exact).abs().max()) < 1e-5
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from accelsim.calibrate.equalize import equalized, find_pairs
 from tests.calibrate.networks import chain, images
+
+LAYERS = ("first", "depthwise", "grouped", "fc")
 
 
 def _ranges(module: Any, path: str) -> torch.Tensor:
@@ -50,6 +54,62 @@ def test_ranges_of_channels_end_within_a_factor_of_four_of_what_reads_them() -> 
     before = _ranges(source.float_module, "first").detach()
     assert float(before.max() / before.min()) > 20
     assert float(ratio.min()) >= 0.5 and float(ratio.max()) <= 2
+
+
+def test_every_layer_ends_within_a_factor_of_two_of_what_reads_it() -> None:
+    source = chain(spread=3.0)
+    with torch.no_grad():
+        source.float_module.bn.weight[2] *= -1
+        source.float_module.fc.weight.mul_(torch.exp2(torch.arange(54) // 9 - 3.0))
+    module, pairs = equalized(source.float_module, "chain")
+    assert len(pairs) == 3
+    weights = {path: module.get_submodule(path).weight.detach().abs() for path in LAYERS}
+    reading = {
+        "first": weights["depthwise"].flatten(1).amax(1),
+        # Of two groups, each of three outputs reads its four channels.
+        "depthwise": weights["grouped"].reshape(2, 3, 4).amax(1).flatten(),
+        "grouped": torch.stack([weights["fc"][:, 9 * c : 9 * c + 9].max() for c in range(6)]),
+    }
+    for path, read in reading.items():
+        ratio = _ranges(module, path).detach() / read
+        assert float(ratio.min()) >= 0.5 and float(ratio.max()) <= 2, path
+    x = torch.from_numpy(images(4))
+    assert torch.equal(module(x), source.float_module(x))
+
+
+class Between(nn.Module):
+    """Two layers with something between them."""
+
+    def __init__(self, between: Any, linear: bool = False) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4) if linear else nn.Conv2d(3, 4, 1)
+        self.second = nn.Linear(4, 4)
+        self.between = between
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.second(input=self.between(self.first(x)))
+        return result
+
+
+@pytest.mark.parametrize(
+    ("between", "linear", "found"),
+    [
+        (torch.relu, True, True),
+        (torch.sigmoid, True, False),
+        (functional.relu6, True, False),
+        (lambda x: torch.flatten(x, 1), False, True),
+        (lambda x: torch.flatten(x, 2), False, False),
+        (lambda x: torch.flatten(x, 1), True, False),
+        (lambda x: x.flatten(start_dim=1), False, True),
+        (nn.Flatten(), False, True),
+        (nn.Flatten(0), False, False),
+        (nn.Flatten(), True, False),
+    ],
+)
+def test_only_what_keeps_channels_apart_lets_a_factor_pass(
+    between: Any, linear: bool, found: bool
+) -> None:
+    assert bool(find_pairs(Between(between, linear).eval(), "b")) == found
 
 
 def test_a_dead_channel_stays_as_it_is() -> None:

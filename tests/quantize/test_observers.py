@@ -9,7 +9,13 @@ from torch.ao.quantization.observer import HistogramObserver
 
 from accelsim.errors import InputError
 from accelsim.quantize.fx_graph import quantize_fx
-from accelsim.quantize.observers import KINDS, activation_observer, divergence, least_divergence
+from accelsim.quantize.observers import (
+    KINDS,
+    PercentileObserver,
+    activation_observer,
+    divergence,
+    least_divergence,
+)
 from accelsim.quantize.recipe import Recipe
 from tests.quantize.networks import residual
 
@@ -84,6 +90,66 @@ def test_what_is_cut_off_and_not_seen_diverges_by_nothing() -> None:
     assert divergence(counts, 0, 256) == pytest.approx(0)
     assert divergence(counts, 0, 128) > divergence(counts, 0, 256)
     assert least_divergence(counts, zero=0.0)[1] >= 256
+
+
+@pytest.mark.parametrize(
+    ("percentile", "ends"),
+    [(95, (0.5, 3.5)), (75, (2.1875, 2.8125)), (58, (2.4, 2.6)), (100, (0, 4))],
+)
+def test_a_percentile_lies_between_the_edges_of_bins(
+    percentile: float, ends: tuple[float, float]
+) -> None:
+    observer = PercentileObserver(percentile, bins=4)
+    observer.histogram.copy_(torch.tensor([10.0, 0.0, 80.0, 10.0]))
+    observer.min_val, observer.max_val = torch.tensor(0.0), torch.tensor(4.0)
+    assert [float(one) for one in observer._non_linear_param_search()] == pytest.approx(ends)
+
+
+def test_all_values_are_all_bins() -> None:
+    observer = PercentileObserver(100, bins=4)
+    observer.histogram.copy_(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+    observer.min_val, observer.max_val = torch.tensor(0.0), torch.tensor(4.0)
+    assert [float(one) for one in observer._non_linear_param_search()] == [0, 4]
+
+
+def test_entropy_cuts_a_far_value_below_zero() -> None:
+    torch.manual_seed(0)
+    values = torch.cat([-torch.randn(100_000).abs(), torch.tensor([-200.0])])
+    low, high = _range("entropy", values)
+    assert -60 < low < -2 and high == 0
+
+
+def test_of_ranges_that_diverge_alike_entropy_takes_the_widest() -> None:
+    observer = activation_observer("entropy")(bins=1024)
+    observer.histogram[:256] = 100.0
+    observer.min_val, observer.max_val = torch.tensor(0.0), torch.tensor(1024.0)
+    assert [float(one) for one in observer._non_linear_param_search()] == [0, 1024]
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 700), (0, 413), (90, 700), (90, 413), (200, 330)])
+def test_divergence_is_that_of_levels_spread_over_bins_in_use(first: int, last: int) -> None:
+    rng = np.random.default_rng(2)
+    counts = rng.integers(0, 40, 700) * (rng.random(700) < 0.7) * 1.0
+    bins = last - first
+    levels = min(256, bins)
+    wanted = [counts[first + place] for place in range(bins)]
+    mass, used = [0.0] * levels, [0] * levels
+    wanted[0] += counts[:first].sum()
+    wanted[-1] += counts[last:].sum()
+    for place in range(bins):
+        mass[place * levels // bins] += counts[first + place]
+        used[place * levels // bins] += wanted[place] > 0
+    given = [mass[p * levels // bins] / max(1, used[p * levels // bins]) for p in range(bins)]
+    given = [value if wanted[place] > 0 else 0.0 for place, value in enumerate(given)]
+    p, q = np.array(wanted) / sum(wanted), np.array(given) / sum(given)
+    expected = sum(a * np.log(a / max(b, 1e-12)) for a, b in zip(p, q, strict=True) if a > 0)
+    assert divergence(counts, first, last) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_activations_have_all_256_levels(kind: str) -> None:
+    observer = activation_observer(kind)()
+    assert (observer.quant_min, observer.quant_max) == (0, 255)
 
 
 @pytest.mark.parametrize("kind", ["percentile", "entropy"])

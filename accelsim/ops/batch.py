@@ -24,10 +24,9 @@ from accelsim.ops.modules import float_module, operands, product_module, qdq_mod
 from accelsim.quantize import layer_members
 from accelsim.reference import Reference, build
 from accelsim.reference.boundary import from_nhwc, to_nhwc
-from accelsim.reference.executable import machine_of
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from accelsim.spec.config import Config
 
-UNOPTIMIZED = 0  # small cases: compiling costs, running does not
 TORCH_ROUNDING = "qnnpack"  # the one that PyTorch's kernels can equal
 
 

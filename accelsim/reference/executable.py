@@ -14,6 +14,7 @@ import tvm
 from tvm import relax
 
 FASTEST = 3
+UNOPTIMIZED = 0  # compiles several times faster and runs slower
 # Passes that make code faster and change no result. On a long nest of selections (the exact
 # roundings of a multiplier) they take a hundred times as long as all else.
 SIMPLIFICATIONS = (

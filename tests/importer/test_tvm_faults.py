@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tflite
 import tvm
-from tvm import relax
 from tvm.relax.frontend.tflite import from_tflite
 
 from accelsim.peers.litert_model import TfliteTensor, constant, tflite_model, tflite_outputs
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from tests.quantize.tflite_models import IMAGE, connected, integers, of_image, several, tensor
 
 MENDED = "TVM has mended this fault: see the docstring of tests/importer/test_tvm_faults.py"
@@ -26,7 +26,7 @@ def imported(data: bytes) -> Any:
 
 
 def run(data: bytes, values: np.ndarray) -> np.ndarray:
-    machine = relax.VirtualMachine(tvm.compile(imported(data), "llvm"), tvm.cpu())
+    machine = machine_of(imported(data), UNOPTIMIZED)
     return np.asarray(machine["main"](tvm.runtime.tensor(values)).numpy())
 
 

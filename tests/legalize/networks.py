@@ -13,10 +13,10 @@ import numpy as np
 import torch
 import tvm
 from torch import nn
-from tvm import relax
 
 from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.quantize import qnnpack_engine, quantize
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 
 Shape = tuple[int, ...]
 
@@ -183,7 +183,7 @@ def torch_output(model: QuantizedModel, x: np.ndarray) -> np.ndarray:
 
 def legalized_output(module: Any, x: np.ndarray) -> np.ndarray:
     """What a module gives on TVM's own CPU code."""
-    machine = relax.VirtualMachine(relax.build(module, target="llvm"), tvm.cpu())
+    machine = machine_of(module, UNOPTIMIZED)
     result = machine["main"](tvm.runtime.tensor(x))
     first = result if isinstance(result, tvm.runtime.Tensor) else result[0]
     return np.asarray(first.numpy())

@@ -12,6 +12,7 @@ from tvm import relax, te
 from accelsim.artifacts import Requantize
 from accelsim.legalize.expressions import Activation, requantized
 from accelsim.legalize.layout import nhwc
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from accelsim.spec import arithmetic
 from tests.legalize.test_codec import same
 
@@ -58,7 +59,7 @@ def on_llvm(values: np.ndarray, end: Requantize) -> np.ndarray:
         with builder.dataflow():
             y = builder.emit_output(builder.call_te(expression, x, *constants))
         builder.emit_func_output(y)
-    machine = relax.VirtualMachine(relax.build(builder.get(), target="llvm"), tvm.cpu())
+    machine = machine_of(builder.get(), UNOPTIMIZED)
     return np.asarray(machine["main"](tvm.runtime.tensor(values)).numpy())
 
 

@@ -16,6 +16,7 @@ from accelsim.artifacts import Add, Conv2d
 from accelsim.errors import ModelError
 from accelsim.legalize import Legalized, legalize, legalize_module
 from accelsim.legalize.form import decode, operator_name
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from tests.legalize.networks import (
     CASES,
     ClampWithTwoReaders,
@@ -115,7 +116,7 @@ def test_every_sum_of_two_bytes_rounds_as_its_rule_says(
     grids = [g.reshape(1, 256, 16, 16) for g in np.meshgrid(range(256), range(256))]
     scales = np.float32([0.3 * a_ratio, 0.3 * b_ratio])
     reals = [(g - 77).astype(np.float32) * s for g, s in zip(grids, scales, strict=True)]
-    machine = relax.VirtualMachine(relax.build(legalized.module, target="llvm"), tvm.cpu())
+    machine = machine_of(legalized.module, UNOPTIMIZED)
     result = machine["main"](*[tvm.runtime.tensor(x) for x in reals])
     if rule == "qnnpack":
         tensors = [

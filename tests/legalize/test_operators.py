@@ -17,12 +17,13 @@ from accelsim.legalize.integer_op import Rejection
 from accelsim.legalize.operators import operator_named, operators, operators_at
 from accelsim.ops.modules import Builder
 from accelsim.partition import partition, regions_of
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from tests.legalize.team import CONCAT, RAISED, Raised, SideBySide, network, registered
 
 
 def run(module: Any, *inputs: np.ndarray) -> np.ndarray:
     """What a module gives on TVM's own CPU code."""
-    machine = relax.VirtualMachine(relax.build(module, target="llvm"), tvm.cpu())
+    machine = machine_of(module, UNOPTIMIZED)
     return np.asarray(machine["main"](*map(tvm.runtime.tensor, inputs)).numpy())
 
 

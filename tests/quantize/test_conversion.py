@@ -15,13 +15,13 @@ import torch
 import tvm
 from torch import nn
 from torch.utils import _pytree as pytree
-from tvm import relax
 
 from accelsim.artifacts import SourceModel
 from accelsim.errors import ModelError
 from accelsim.legalize import legalize
 from accelsim.quantize import quantize
 from accelsim.quantize.converters import to_relax
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from accelsim.reference.graph import read_network
 from tests.quantize.functions import FUNCTIONS
 from tests.quantize.modules import UNKNOWN, modules
@@ -89,8 +89,7 @@ def test_converted_functions_equal_pytorch(functions: dict[str, Function]) -> No
         warnings.simplefilter("ignore")
         expected = network(image)
         program = torch.export.export(network, (image,))
-    target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
-    machine = relax.VirtualMachine(tvm.compile(to_relax(program, "test"), target), tvm.cpu())
+    machine = machine_of(to_relax(program, "test"), UNOPTIMIZED)
     found = _leaves(machine["main"](tvm.runtime.tensor(IMAGE)))
     names = [name for name, one in zip(functions, expected, strict=True) for _ in _flat(one)]
     for name, own, theirs in zip(names, found, _flat(expected), strict=True):

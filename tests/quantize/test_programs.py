@@ -10,13 +10,13 @@ import torch
 import torch.ao.quantization.fx._decomposed
 import tvm
 from torch import nn
-from tvm import relax
 
 from accelsim.artifacts import SourceModel
 from accelsim.errors import AccelsimError, InputError, ModelError
 from accelsim.importer import load_model
 from accelsim.importer.exported import from_program
 from accelsim.quantize import layer_members, quantize, span_name
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from tests.quantize.networks import (
     Branching,
     EvenSame,
@@ -82,7 +82,7 @@ def _program(module: nn.Module) -> SourceModel:
 
 
 def _run(module: object, inputs: np.ndarray) -> np.ndarray:
-    machine = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+    machine = machine_of(module, UNOPTIMIZED)
     return machine["main"](tvm.runtime.tensor(inputs)).numpy()
 
 

@@ -13,6 +13,7 @@ from tvm import relax
 
 from accelsim.artifacts import QuantizedModel
 from accelsim.quantize import layer_members, quantize, span_name
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 from tests.quantize.networks import CalledTwice, LogSoftmaxTail, images, residual, source_of
 
 LAYERS = (
@@ -175,7 +176,7 @@ def test_relu6_is_a_clip_between_equal_qparams(model: QuantizedModel) -> None:
 
 
 def test_module_computes_what_the_exported_program_does(model: QuantizedModel) -> None:
-    machine = relax.VirtualMachine(tvm.compile(model.qdq, "llvm"), tvm.cpu())
+    machine = machine_of(model.qdq, UNOPTIMIZED)
     scale = float(array(calls(model, "relax.quantize")[-1].args[1]))
     for seed in range(4):
         inputs = images(1, seed)

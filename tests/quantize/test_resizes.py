@@ -11,9 +11,9 @@ import pytest
 import torch
 import tvm
 from torch.nn import functional
-from tvm import relax
 
 from accelsim.quantize.converters import to_relax
+from accelsim.reference.executable import UNOPTIMIZED, machine_of
 
 BODIES: dict[str, Callable[[Any], Any]] = {
     "factor_2": partial(functional.interpolate, scale_factor=2.0, mode="bilinear"),
@@ -45,7 +45,7 @@ def test_interpolation_is_that_of_pytorch(name: str) -> None:
     torch.manual_seed(0)
     x, module = torch.randn(1, 3, 5, 6), Body(BODIES[name]).eval()
     found = to_relax(torch.export.export(module, (x,)), "m")
-    machine = relax.VirtualMachine(relax.build(found, target="llvm"), tvm.cpu())
+    machine = machine_of(found, UNOPTIMIZED)
     actual = machine["main"](tvm.runtime.tensor(x.numpy()))
     with torch.no_grad():
         expected = module(x).numpy()

@@ -185,7 +185,7 @@ def random(session: nox.Session) -> None:
 
 @shared
 def fuzz(session: nox.Session) -> None:
-    """Damage real model files at random and read them: `-- --count N --seed S`."""
+    """Damage real model files at random, N times each, and read them: `-- --count N --seed S`."""
     data = Path(os.environ.get("ACCELSIM_PEER_DATA") or ROOT.parent / "shared" / "data")
     for kind in ("onnx", "tflite"):
         files = sorted(str(path) for path in data.rglob(f"*.{kind}"))

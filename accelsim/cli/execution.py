@@ -41,7 +41,7 @@ def run(options: VerifyOptions, io: Streams, json: str | None) -> int:
                 run_verification(options, progress, record)
         except (Exception, KeyboardInterrupt) as error:
             stop.settle()
-            _failed(record, error, stop, log, io)
+            _failed(error, stop, log, io)
             fail(record, stop.or_else(error))
     return _finish(record, options, io, json, log)
 
@@ -59,9 +59,7 @@ def model_code(model: str) -> Iterator[None]:
         raise ModelError(f"the code of model {model} called sys.exit({error.code})") from error
 
 
-def _failed(
-    record: RunRecord, error: BaseException, stop: Stop, log: logging.Logger, io: Streams
-) -> None:
+def _failed(error: BaseException, stop: Stop, log: logging.Logger, io: Streams) -> None:
     expected = stop.reason is not None or isinstance(error, (AccelsimError, KeyboardInterrupt))
     log.exception("stopped" if expected else "internal error")
     if io.debug:

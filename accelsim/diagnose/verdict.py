@@ -176,7 +176,7 @@ def _another(one: Rung, other: Rung) -> bool:
 def _backends(evidence: Evidence) -> Iterator[Fault]:
     """Backends against the integer reference; equal ones that differ from it blame the program."""
     wrong = {name: _first_wrong(evidence, name) for name in evidence.backends}
-    if len(wrong) == 2 and all(wrong.values()) and _alike(evidence, wrong):
+    if len(wrong) == 2 and all(wrong.values()) and _alike(wrong):
         layer, found = next(one for one in wrong.values() if one is not None)
         sentence = (
             f"layer {layer.name}: simulator and RTL agree and the integer reference differs, "
@@ -223,7 +223,7 @@ def _first_wrong(evidence: Evidence, backend: str) -> tuple[LayerReport, Compari
     return None
 
 
-def _alike(evidence: Evidence, wrong: dict[str, tuple[LayerReport, Comparison] | None]) -> bool:
+def _alike(wrong: dict[str, tuple[LayerReport, Comparison] | None]) -> bool:
     """Whether two backends are wrong in the same layer by the same elements and values."""
     one, other = wrong.values()
     if one is None or other is None or one[0].name != other[0].name:

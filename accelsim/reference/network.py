@@ -79,7 +79,6 @@ class ReferenceLayer:
     inputs: tuple[str, ...]
     output: str
     input_shapes: tuple[Shape4, ...]
-    output_shape: Shape4
     macs: int
     family: str
     core: Any

@@ -53,7 +53,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
             if not move.leaves:
                 raise UnmovedError("it moves elements of constants only")
             same = unchanged(move.leaves[0].quantization, frame.quantization, frame.int8_limits)
-            if same and renames(move, frame) and move.leaves[0].var in frame.operators:
+            if same and renames(move) and move.leaves[0].var in frame.operators:
                 return None  # of another module
             return _assembled(frame, node, move)
         except UnknownMoveError:
@@ -61,7 +61,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         except UnmovedError as found:
             reason = reason or str(found)
         except TooManyPiecesError:
-            if axes_of(move, frame) is not None:
+            if axes_of(move) is not None:
                 return None
             reason = f"its elements move in more than {MOST_PIECES} separable pieces"
     return Rejection(reason)
@@ -79,7 +79,7 @@ def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
     """Raises UnmovedError for several constants, TooManyPiecesError."""
     changes = [_change(frame, leaf, node.op) for leaf in move.leaves]
     parts = parts_of(move.codes, [nhwc(leaf.shape, leaf.layout) for leaf in move.leaves])
-    if len(parts) > 1 and axes_of(move, frame) is not None and changes[0] is UNCHANGED:
+    if len(parts) > 1 and axes_of(move) is not None and changes[0] is UNCHANGED:
         raise TooManyPiecesError
     pieces = []
     for part in parts:

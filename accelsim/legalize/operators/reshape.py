@@ -21,7 +21,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
             move = move_of(frame, node, absorb=absorb)
         except UnmovedError:
             continue
-        if not move.leaves or not renames(move, frame):
+        if not move.leaves or not renames(move):
             continue
         leaf = move.leaves[0]
         if leaf.var not in frame.operators:

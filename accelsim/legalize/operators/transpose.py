@@ -20,7 +20,7 @@ from accelsim.legalize.rescale import unchanged
 Axes = tuple[int, int, int, int]
 
 
-def axes_of(move: Move, frame: Frame) -> Axes | None:
+def axes_of(move: Move) -> Axes | None:
     """Axis k of the output is axis axes[k] of the only leaf, over (n, h, w, c), or None."""
     if len(move.leaves) != 1 or move.constants:
         return None
@@ -36,9 +36,9 @@ def axes_of(move: Move, frame: Frame) -> Axes | None:
     return None
 
 
-def renames(move: Move, frame: Frame) -> bool:
+def renames(move: Move) -> bool:
     """Whether the output has the bytes and the (n, h, w, c) of the only leaf."""
-    return axes_of(move, frame) == (0, 1, 2, 3)
+    return axes_of(move) == (0, 1, 2, 3)
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
@@ -48,7 +48,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
             move = move_of(frame, node, absorb=absorb)
         except UnmovedError:
             continue
-        axes = axes_of(move, frame)
+        axes = axes_of(move)
         if axes is None:
             continue
         if not unchanged(move.leaves[0].quantization, frame.quantization, frame.int8_limits):

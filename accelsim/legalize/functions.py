@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from accelsim.artifacts import F32
 from accelsim.legalize.frame import Frame, Leaf, leaf_of
 from accelsim.legalize.graph import Node
+from accelsim.legalize.tflite_functions import TOTAL
 
 Operands = list[F32]
 Function = Callable[[Operands, Any], Any]
@@ -58,7 +59,8 @@ def results(frame: Frame, node: Node) -> Results | Unusable | None:
     if reals is None or walk.leaf is None or not walk.chain:
         return None
     low, high = (limit - walk.leaf.quantization.shift for limit in walk.leaf.quantization.limits)
-    if np.isnan(reals[low + 128 : high + 129]).any():
+    total = frame.rounding == "tflite" and FUNCTIONS.get(node.op) in TOTAL
+    if np.isnan(reals[low + 128 : high + 129]).any() and not total:
         return Unusable(f"{node.op.removeprefix('relax.')} has no value for some of its inputs")
     return Results(
         walk.leaf, np.nan_to_num(reals, nan=0.0, posinf=np.inf, neginf=-np.inf), tuple(walk.chain)

@@ -33,8 +33,21 @@ def _gelu(x: F32) -> F32:
     return np.float32(0.5) * x * np.array(share, np.float32)
 
 
+def _gelu_tanh(x: F32) -> F32:
+    """The form with tanh; the cube is taken apart, as the kernel does."""
+    one, slope = _ONE, np.float32(math.sqrt(2 / math.pi))
+    inner = slope * x * (one + np.float32(0.044715) * x * x)
+    return np.asarray(np.float32(0.5) * x * (one + _in_double(np.tanh)(inner)), np.float32)
+
+
 def _elu(x: F32) -> F32:
     return np.where(x < 0, _in_double(np.expm1)(np.minimum(x, np.float32(0))), x)
+
+
+def _log(x: F32) -> F32:
+    """The kernel puts the least output where there is no logarithm."""
+    above = np.where(x > 0, x, np.float32(1))
+    return np.where(x > 0, _in_double(np.log)(above), np.float32(-np.inf))
 
 
 FLOATS: Mapping[str, Callable[[F32], F32]] = {
@@ -42,9 +55,13 @@ FLOATS: Mapping[str, Callable[[F32], F32]] = {
     "tanh": _in_double(np.tanh),
     "exp": _in_double(np.exp),
     "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
     "elu": _elu,
+    "log": _log,
 }
-"""LOGISTIC, TANH, EXP, GELU and ELU, which fill a table in float32."""
+"""LOGISTIC, TANH, EXP, GELU, ELU and LOG, which fill a table in float32."""
+TOTAL = frozenset({"log"})
+"""What the kernel defines where the real function is not defined."""
 
 
 def _leaky_relu(x: I64, source: np.float32, output: np.float32, alpha: float) -> I64 | None:
@@ -80,12 +97,60 @@ def _hard_swish(x: I64, source: np.float32, output: np.float32) -> I64 | None:
     return rounding_divide_by_power(high, np.array(-places))
 
 
+def _root(x: I64, source: np.float32, output: np.float32) -> I64:
+    """SQRT: in float32, cut to whole steps."""
+    real = np.maximum(x, 0).astype(np.float32) * source
+    steps: I64 = np.floor(np.sqrt(real) / output).astype(np.int64)
+    return steps
+
+
+def _inverse_root(x: I64, source: np.float32, output: np.float32) -> I64:
+    """RSQRT: a mantissa and a shift of 1/√x, times 2^20, changed to the output's scale.
+
+    Zero has the largest output; the kernel is not defined below.
+    """
+    words = [_inverse_root_words(int(value)) for value in np.maximum(x, 1)]
+    mantissa, shift = (np.array(one, np.int64) for one in zip(*words, strict=True))
+    fine = scale_tflite(np.ones_like(x), mantissa, shift + ROOT_PLACES)
+    factor, places = fixed_point(float(1.0 / float(np.sqrt(source) * output)))
+    factors, shifts = (np.array(word, np.int64) for word in (factor, places - ROOT_PLACES))
+    return np.where(x > 0, scale_tflite(fine, factors, shifts), FAR)
+
+
+def _inverse_root_words(value: int) -> tuple[int, int]:
+    """1/√value of a whole number from 1 to 255, as mantissa · 2^(shift - 31).
+
+    Five steps of Newton's iteration y ← y · (3 - value·y²) / 2 from y = 1, for the value times an
+    even power of two, in numbers of 3 integer bits.
+    """
+    if value == 1:
+        return (1 << 31) - 1, 0
+    pairs = (32 - value.bit_length() - 1) // 2 - 1
+    half = ((value << 2 * pairs >> 1) + 1) >> 1
+    root = 1 << 28
+    for _ in range(5):
+        cubed = min(_high32(_high32(root, root), root) << 6, (1 << 31) - 1)
+        root = min((_high32(3 << 27, root) - _high32(half, cubed)) << 3, (1 << 31) - 1)
+    mantissa, shift = _high32(root, HALF_ROOT_OF_TWO), 11 - pairs
+    return (mantissa << -shift, 0) if shift < 0 else (mantissa, -shift)
+
+
+def _high32(a: int, b: int) -> int:
+    """a · b / 2^31, ties up."""
+    return (a * b + (1 << 30)) >> 31
+
+
+ROOT_PLACES = 20
+HALF_ROOT_OF_TWO = 1518500250  # √½ · 2^31
+FAR = 1 << 20  # steps: beyond every limit
 FIXED_POINT: Mapping[str, Callable[..., I64 | None]] = {
     "leakyrelu": _leaky_relu,
     "abs": _absolute,
     "hard_swish": _hard_swish,
+    "sqrt": _root,
+    "rsqrt": _inverse_root,
 }
-"""LEAKY_RELU, ABS and HARD_SWISH: (values, input scale, output scale, attributes) → steps."""
+"""Integer kernels: (values, input scale, output scale, attributes) → steps."""
 
 
 def _scaled(value: I64, real: float) -> I64:

@@ -13,10 +13,11 @@ from accelsim.peers.case import PeerCase
 from accelsim.peers.draws import Maker, random_cases
 from accelsim.peers.litert_dense import DENSE
 from accelsim.peers.litert_moves import MOVES
+from accelsim.peers.litert_places import PLACES
 from accelsim.peers.litert_pointwise import POINTWISE
 from accelsim.peers.litert_resize import RESIZES
 
-MAKERS: dict[str, Maker] = {**DENSE, **POINTWISE, **MOVES, **RESIZES}
+MAKERS: dict[str, Maker] = {**DENSE, **POINTWISE, **MOVES, **PLACES, **RESIZES}
 
 
 def discover(suite: str, _folder: Path) -> Iterator[PeerCase]:

@@ -97,9 +97,10 @@ def lookup(
     version: int = 2,
     options: str = "",
     fields: Mapping[str, Any] | None = None,
+    least: int | None = None,
 ) -> Trial:
-    """An operator of one input, all 256 values of which occur."""
-    source: Side = (scale(rng), zero(rng))
+    """An operator of one input, all 256 values of which occur; `least` is its zero point."""
+    source: Side = (scale(rng), zero(rng) if least is None else least)
     to: Side = output or (scale(rng, 0.01), zero(rng))
     x = rng.permuted(np.arange(-128, 128)).astype(np.int8).reshape(1, 4, 4, 16)
     model = tflite_model(
@@ -176,9 +177,24 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return np.float32(0.5) * x * double
 
 
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    """Its form with tanh, in float32."""
+    slope, third = np.float32(math.sqrt(2 / math.pi)), np.float32(0.044715)
+    inner = slope * x * (np.float32(1) + third * x * x)
+    result: np.ndarray = np.float32(0.5) * x * (np.float32(1) + np.tanh(inner))
+    return result
+
+
 def logistic(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x)) in float32."""
     result: np.ndarray = np.float32(1) / (np.float32(1) + np.exp(-x))
+    return result
+
+
+def logarithm(x: np.ndarray) -> np.ndarray:
+    """In float32; far below every output where there is none."""
+    above = np.where(x > 0, x, np.float32(1))
+    result: np.ndarray = np.where(x > 0, np.log(above), np.float32(-1e6))
     return result
 
 
@@ -188,10 +204,17 @@ def by_table(
     body: qdq.Body,
     output: Side | None = None,
     version: int = 2,
+    least: int | None = None,
 ) -> Maker:
     """A maker of one operator."""
     return partial(
-        lookup, operator=operator, table=table, body=body, output=output, version=version
+        lookup,
+        operator=operator,
+        table=table,
+        body=body,
+        output=output,
+        version=version,
+        least=least,
     )
 
 
@@ -222,6 +245,17 @@ POINTWISE: dict[str, Maker] = {
         options="GeluOptions",
         fields={"approximate": False},
     ),
+    "gelu_tanh": partial(
+        lookup,
+        operator="GELU",
+        table=function(gelu_tanh),
+        body=qdq.call(nn.gelu_tanh),
+        options="GeluOptions",
+        fields={"approximate": True},
+    ),
     "exp": by_table("EXP", function(np.exp), qdq.call(relax.op.exp)),
+    "log": by_table("LOG", function(logarithm), qdq.call(relax.op.log)),
+    "sqrt": by_table("SQRT", rules.root_table, qdq.call(relax.op.sqrt), least=-128),
+    "rsqrt": by_table("RSQRT", rules.inverse_root_table, qdq.call(relax.op.rsqrt), least=-128),
     "quantize": by_table("QUANTIZE", requantized, qdq.same),
 }

@@ -115,6 +115,47 @@ def rescaled_table(
     return finish(scale_tflite(centred, mantissa, shift), output[1], *limits)
 
 
+def root_table(source: tuple[float, int], output: tuple[float, int]) -> I8:
+    """table[x + 128] of SQRT: float32, cut to whole steps. There are no values below zero."""
+    centred = np.maximum(np.arange(-128, 128) - source[1], 0).astype(np.float32)
+    real = np.sqrt(centred * np.float32(source[0])) / np.float32(output[0])
+    return finish(real.astype(np.int64), output[1], *INT8)
+
+
+def inverse_root_table(source: tuple[float, int], output: tuple[float, int]) -> I8:
+    """table[x + 128] of RSQRT, of values from zero up; zero has the largest output."""
+    scale = 1.0 / float(np.sqrt(np.float32(source[0])) * np.float32(output[0]))
+    mantissa, shift = fixed_point(scale)
+    steps = [1 << 20]
+    for value in range(1, 256):
+        inverse, places = _inverse_root(value)
+        ends = (np.array(1), np.array(inverse), np.array(places + 20))
+        fine = scale_tflite(*(end.astype(np.int64) for end in ends))
+        words = (np.array(mantissa, np.int64), np.array(shift - 20, np.int64))
+        steps.append(int(scale_tflite(fine, *words)))
+    centred = np.maximum(np.arange(-128, 128) - source[1], 0)
+    return finish(np.array(steps)[centred], output[1], *INT8)
+
+
+def _inverse_root(value: int) -> Pair:
+    """(31-bit mantissa, shift) of 1/√value, by Newton's iteration in Q3.28."""
+    if value == 1:
+        return (1 << 31) - 1, 0
+    pairs = (31 - value.bit_length()) // 2 - 1
+    quarter = rounding_divide_by_power(np.array(value << 2 * pairs >> 1), np.array(1))
+    root = np.array(1 << 28)
+    for _ in range(5):
+        cubed = _high(_high(root, root), root) << 6
+        root = (_high(np.array(3 << 27), root) - _high(quarter, cubed)) << 3
+    mantissa = int(_high(root, np.array(1518500250)))
+    return (mantissa << (pairs - 11), 0) if pairs > 11 else (mantissa, pairs - 11)
+
+
+def _high(a: I64, b: I64) -> I64:
+    """a · b / 2^31, ties up."""
+    return (a * b + (1 << 30)) >> 31
+
+
 def hard_swish_table(source: tuple[float, int], output: tuple[float, int]) -> I8:
     """table[x + 128] of HARD_SWISH, in 16-bit fixed point.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,19 @@ CHAINS: dict[str, Chain] = {
     "ELU": next(chain for chain, name in NAMED.items() if name == "elu"),
     "LEAKY_RELU": (("nn.leakyrelu", ("x", float(np.float32(SLOPE)))),),
     "ABS": (("abs", ("x",)),),
+    "LOG": (("log", ("x",)),),
+    "SQRT": (("sqrt", ("x",)),),
+    "RSQRT": (("rsqrt", ("x",)),),
+    "GELU by tanh": (("nn.gelu_tanh", ("x",)),),
     "HARD_SWISH": next(chain for chain, name in NAMED.items() if name == "hard_swish"),
 }
 FIXED = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "GELU": ("GeluOptions", {"approximate": False}),
+    "GELU by tanh": ("GeluOptions", {"approximate": True}),
     "LEAKY_RELU": ("LeakyReluOptions", {"alpha": SLOPE}),
 }
+FROM_ZERO = ("SQRT", "RSQRT")  # LiteRT fails where a stored integer means less
 FIRST_VERSION = ("HARD_SWISH", "ELU")
 ALL = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
 
@@ -55,7 +62,8 @@ def lite(operator: str, source: Quantization, target: Quantization) -> Any:
         TfliteTensor(ALL.shape, (float(one.scale),), one.zero_point) for one in (source, target)
     ]
     version = 1 if operator in FIRST_VERSION else 2
-    model = tflite_model(operator, tensors[:1], tensors[1:], options, version=version, **fields)
+    name = operator.split()[0]
+    model = tflite_model(name, tensors[:1], tensors[1:], options, version=version, **fields)
     interpreter = Interpreter(
         model_content=model,
         num_threads=1,
@@ -78,6 +86,8 @@ def test_table_equals_the_kernel_of_litert(operator: str) -> None:
         if operator in FIXED:
             scale, zero_point = FIXED[operator]
             target = Quantization(np.float32(scale), zero_point, "int8", INT8)
+        if operator in FROM_ZERO:
+            source = replace(source, zero_point=-128)
         steps = result_steps(results(CHAINS[operator], source), target, "tflite")
         if steps is not None:
             table = np.clip(steps, *INT8)

@@ -14,15 +14,27 @@ from accelsim.errors import ModelError
 from accelsim.importer.tflite import read_model
 from accelsim.importer.tflite.schema import BUILTIN_OPERATORS
 from accelsim.legalize import legalize
-from accelsim.peers import litert_dense, litert_draw, litert_moves, litert_pointwise
+from accelsim.peers import (
+    litert_dense,
+    litert_draw,
+    litert_moves,
+    litert_places,
+    litert_pointwise,
+)
 from accelsim.peers.litert import MAKERS, discover
-from accelsim.peers.litert_model import tflite_outputs
+from accelsim.peers.litert_model import (
+    Step,
+    TfliteTensor,
+    constant,
+    tflite_network,
+    tflite_outputs,
+)
 from accelsim.quantize import layer_members, quantize
 from accelsim.quantize.layouts import channel_axes
 from accelsim.quantize.tflite.operators import converters
 from accelsim.reference import build
 from tests.importer.tflite_files import changed, plain
-from tests.quantize.tflite_models import EXAMPLES
+from tests.quantize.tflite_models import EXAMPLES, FLOATS
 
 EACH = 2  # of the peers' random models of an operator
 
@@ -60,6 +72,32 @@ def test_operator_gives_litert_s_integers(name: str) -> None:
         assert np.array_equal(one, golden)
 
 
+@pytest.mark.parametrize("name", FLOATS)
+def test_operator_without_integers_stays_on_the_host(name: str) -> None:
+    example = FLOATS[name]()
+    assert on_host(quantized(example.model)) == [example.host]
+
+
+def test_places_of_extremes_are_the_host_s_and_have_no_scale() -> None:
+    tensors = [
+        TfliteTensor((1, 4, 5), (0.05,), 3),
+        TfliteTensor((1, 4, 5), (0.05,), 3),
+        constant(2),
+        TfliteTensor((1, 4), dtype="int32"),
+    ]
+    steps = [
+        Step("RELU", (0,), (1,), version=2),
+        Step("ARG_MAX", (1, 2), (3,), "ArgMaxOptions", 2, {"outputType": 2}),
+    ]
+    data = tflite_network(tensors, steps, (0,), (3,))
+    model = quantized(data)
+    assert on_host(model) == ["argmax"]
+    x = np.random.default_rng(4).integers(-128, 128, (1, 4, 5)).astype(np.int8)
+    (found,), (expected,) = outputs(model, (x,)), tflite_outputs(data, x)
+    assert found.dtype == expected.dtype == np.int32
+    assert np.array_equal(found, expected)
+
+
 def recorded(operator: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, Any, Any]]:
     """Models of the peers' cases of one operator, with inputs and LiteRT's outputs."""
     found: list[tuple[bytes, Any, Any]] = []
@@ -69,7 +107,7 @@ def recorded(operator: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes
         found.append((model, inputs, results))
         return results
 
-    for module in (litert_draw, litert_dense, litert_moves, litert_pointwise):
+    for module in (litert_draw, litert_dense, litert_moves, litert_places, litert_pointwise):
         if hasattr(module, "tflite_outputs"):
             monkeypatch.setattr(module, "tflite_outputs", record)
     cases = [one for one in discover("litert", Path()) if one.name.rpartition("-")[0] == operator]
@@ -148,7 +186,31 @@ def test_model_of_floats_is_refused() -> None:
         quantized(changed(plain(), floats))
 
 
-def test_manual_names_every_operator_that_is_read() -> None:
-    manual = (Path(__file__).parents[2] / "docs" / "tflite.md").read_text()
-    words = set(re.findall(r"[A-Z][A-Z0-9_]+", manual))
-    assert set(converters()) <= words
+def manual() -> dict[str, set[str]]:
+    """The manual's table: where an operator runs → operators."""
+    text = (Path(__file__).parents[2] / "docs" / "tflite.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    found = {row[0]: set(re.findall(r"[A-Z][A-Z0-9_]+", row[1])) for row in rows if len(row) == 2}
+    return {place: names for place, names in found.items() if names & set(BUILTIN_OPERATORS)}
+
+
+def test_the_manual_has_every_operator_that_is_read_in_one_place() -> None:
+    places = manual()
+    refused = places.pop("refused")
+    listed = [name for names in places.values() for name in names]
+    assert set(listed) == set(converters()) and len(listed) == len(set(listed))
+    assert refused & set(BUILTIN_OPERATORS) and not refused & set(converters())
+
+
+def test_operators_that_the_manual_puts_on_the_npu_have_a_model_that_runs_there() -> None:
+    examples = {name: make for name, make in EXAMPLES.items() if not make().host}
+    run = {one.op for make in examples.values() for one in read_model(make().model, "x").operators}
+    named = {"resize_nearest": "RESIZE_NEAREST_NEIGHBOR", "transpose_conv": "TRANSPOSE_CONV"}
+    run |= {named.get(name, name.upper()) for name in MAKERS}
+    places = manual()
+    elsewhere = {"ELU", "DEQUANTIZE"}  # the reference kernels have no ELU: `test_tables` has
+    assert places["on the NPU, bit-exact with LiteRT"] - run == elsewhere
+    host = {one.op for make in FLOATS.values() for one in read_model(make().model, "x").operators}
+    host |= {one.op for m in EXAMPLES.values() for one in read_model(m().model, "x").operators}
+    on_the_host = [names for place, names in places.items() if place.startswith("on the host")]
+    assert set().union(*on_the_host) - host == {"ARG_MAX", "ARG_MIN"}

@@ -70,6 +70,7 @@ def several(
     targets: list[Any],
     options: str = "",
     version: int = 1,
+    host: str = "",
     **fields: Any,
 ) -> Callable[[], Example]:
     """An operator on several tensors, or with several outputs."""
@@ -77,7 +78,7 @@ def several(
     def make() -> Example:
         inputs = [one for one in sources if one is not None and one.values is None]
         data = tflite_model(op, sources, targets, options, version, **fields)
-        return Example(data, tuple(integers(*one.shape, dtype=one.dtype) for one in inputs))
+        return Example(data, tuple(integers(*one.shape, dtype=one.dtype) for one in inputs), host)
 
     return make
 
@@ -149,6 +150,15 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "prelu": of_image("PRELU", IMAGE, SLOPES),
     "prelu of another scale": of_image("PRELU", IMAGE, SLOPES, scale=(0.11,), host="prelu"),
     "log_softmax": of_image("LOG_SOFTMAX", IMAGE, scale=(16 / 256,), zero=127, host="log_softmax"),
+    "squared_difference": several(
+        "SQUARED_DIFFERENCE",
+        [tensor(IMAGE, (1.0,), 0), tensor(IMAGE, (1.0,), 0)],
+        [tensor(IMAGE, (1.0,), -128)],
+        "SquaredDifferenceOptions",
+        host="subtract",
+    ),
+    "relu_0_to_1": of_image("RELU_0_TO_1", IMAGE),
+    "gelu of tanh": of_image("GELU", IMAGE, options="GeluOptions", approximate=True),
     "expand_dims": of_image("EXPAND_DIMS", (1, 6, 1, 8, 5), constant(2)),
     "squeeze": of_image("SQUEEZE", (6, 8, 5), options="SqueezeOptions", squeezeDims=[0]),
     "reshape": of_image("RESHAPE", (1, 240), constant([1, 240])),
@@ -246,3 +256,37 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
         "QUANTIZE", [tensor(IMAGE)], [tensor(IMAGE, (0.03,), 100, "uint8")], "QuantizeOptions"
     ),
 }
+
+
+FLOATS: dict[str, Callable[[], Example]] = {
+    "reduce_prod": of_image(
+        "REDUCE_PROD", (1, 1, 8, 5), constant([1]), options=REDUCE, keepDims=True, host="prod"
+    ),
+    "l2_normalization": of_image(
+        "L2_NORMALIZATION",
+        IMAGE,
+        scale=(1 / 128,),
+        zero=0,
+        options="L2NormOptions",
+        host="multiply",
+    ),
+    "rsqrt below zero": of_image("RSQRT", IMAGE, host="rsqrt"),
+    "sqrt below zero": of_image("SQRT", IMAGE, host="sqrt"),
+    "div": several(
+        "DIV", [tensor(IMAGE), tensor(IMAGE)], [tensor(IMAGE)], "DivOptions", host="divide"
+    ),
+    "pow": several(
+        "POW", [tensor(IMAGE), tensor(IMAGE)], [tensor(IMAGE)], "PowOptions", host="power"
+    ),
+    **{
+        name.lower(): of_image(name, IMAGE, host=host)
+        for name, host in {
+            "SQUARE": "square",
+            "FLOOR": "floor",
+            "CEIL": "ceil",
+            "SIN": "sin",
+            "COS": "cos",
+        }.items()
+    },
+}
+"""What the host computes in float32, and not in LiteRT's integers, if it has any."""

@@ -117,6 +117,7 @@ OPTIONS: Mapping[str, Options] = {
     ),
     "GATHER": Options(23, (Field("axis", 0, "i"), Field("batch_dims", 1, "i"))),
     "GELU": Options(116, (Field("approximate", 0, "?"),)),
+    "L2_NORMALIZATION": _fused(12),
     "LEAKY_RELU": Options(75, (Field("alpha", 0, "f"),)),
     "MAX_POOL_2D": _POOL,
     "MEAN": _REDUCER,
@@ -125,6 +126,7 @@ OPTIONS: Mapping[str, Options] = {
     "PACK": Options(59, (Field("count", 0, "i"), Field("axis", 1, "i"))),
     "REDUCE_MAX": _REDUCER,
     "REDUCE_MIN": _REDUCER,
+    "REDUCE_PROD": _REDUCER,
     "RESHAPE": Options(17, (Field("new_shape", 0, "*i"),)),
     "RESIZE_BILINEAR": Options(
         15, (Field("align_corners", 2, "?"), Field("half_pixel_centers", 3, "?"))

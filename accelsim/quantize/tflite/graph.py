@@ -23,6 +23,7 @@ from accelsim.quantize.spans import with_span
 op = relax.op
 Value = Any  # a Relax variable or constant of floats
 _INTEGERS = ("int8", "uint8")
+_COUNTS = ("int32", "int64")  # of numbers that no scale belongs to
 
 
 class Graph:
@@ -142,6 +143,8 @@ class Graph:
     def _quantized(self, tensor: TfliteTensor, value: Value) -> Any:
         if tensor.dtype == "float32":
             return value
+        if tensor.dtype in _COUNTS and not tensor.quantized and "int" in str(value.ty.dtype):
+            return self.emit(op.astype(value, tensor.dtype))
         if tensor.dtype not in _INTEGERS or not tensor.quantized:
             raise self.wrong(f"gives '{tensor.name}' of {tensor.dtype} without a scale")
         self.layers.append(tensor.name)

@@ -136,8 +136,8 @@ def kernel(site: Site) -> Kernel:
     emit = _emit
     if site.rounding == "tflite":
         emit, geometry = _emit_tflite, name
-        if name == "hard_swish":
-            values |= tflite_functions.hard_swish_values(source.scale, site.output.scale)
+        if name in _WORDS:
+            values |= _WORDS[name](source.scale, site.output.scale)
         elif name in FIXED_POINT:
             slope = (*core.steps[0][2], 1.0)[0]
             values |= tflite_functions.rescale_values(source.scale, site.output.scale, slope)
@@ -150,6 +150,13 @@ FIXED_POINT: Mapping[str, Callable[[Emitter, Any, Values], Any]] = {
     "leakyrelu": tflite_functions.emit_leaky,
     "abs": tflite_functions.emit_absolute,
     "hard_swish": tflite_functions.emit_hard_swish,
+    "sqrt": tflite_functions.emit_root,
+    "rsqrt": tflite_functions.emit_inverse_root,
+}
+_WORDS: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {
+    "hard_swish": tflite_functions.hard_swish_values,
+    "sqrt": tflite_functions.root_values,
+    "rsqrt": tflite_functions.inverse_root_values,
 }
 
 

@@ -1,4 +1,4 @@
-"""Functions of single elements, and SOFTMAX."""
+"""Functions of single elements, SOFTMAX and its like."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from tvm import relax
 
 from accelsim.importer.tflite.model import TfliteOperator
+from accelsim.quantize.tflite.activation import activated
 from accelsim.quantize.tflite.graph import Graph, Value, constant, shape_of
 
 op = relax.op
@@ -80,6 +81,15 @@ def log_softmax(graph: Graph, operator: TfliteOperator) -> Value:
     return graph.emit(op.nn.log_softmax(graph.real(operator), axis=-1))
 
 
+def unit_length(graph: Graph, operator: TfliteOperator) -> Value:
+    """Over the last axis: each element by the root of the sum of their squares."""
+    value = graph.real(operator)
+    squares = graph.emit(op.multiply(value, value))
+    total = graph.emit(op.sum(squares, axis=[-1], keepdims=True))
+    length = graph.emit(op.sqrt(total))
+    return activated(graph, operator, graph.emit(op.divide(value, length)))
+
+
 def clipped(graph: Graph, operator: TfliteOperator, low: float, high: float) -> Value:
     """Between two limits."""
     return graph.emit(op.clip(graph.real(operator), low, high))
@@ -94,6 +104,7 @@ CONVERTERS = {
     "FLOOR": partial(function, function=op.floor),
     "GELU": gelu,
     "HARD_SWISH": hard_swish,
+    "L2_NORMALIZATION": unit_length,
     "LEAKY_RELU": leaky_relu,
     "LOG": partial(function, function=op.log),
     "LOG_SOFTMAX": log_softmax,

@@ -21,6 +21,12 @@ def binary(graph: Graph, operator: TfliteOperator, function: Callable[..., Any])
     return activated(graph, operator, graph.emit(call))
 
 
+def squared_difference(graph: Graph, operator: TfliteOperator) -> Value:
+    """The square of a difference."""
+    difference = graph.emit(op.subtract(graph.real(operator, 0), graph.real(operator, 1)))
+    return graph.emit(op.multiply(difference, difference))
+
+
 CONVERTERS = {
     "ADD": partial(binary, function=op.add),
     "SUB": partial(binary, function=op.subtract),
@@ -29,4 +35,5 @@ CONVERTERS = {
     "POW": partial(binary, function=op.power),
     "MINIMUM": partial(binary, function=op.minimum),
     "MAXIMUM": partial(binary, function=op.maximum),
+    "SQUARED_DIFFERENCE": squared_difference,
 }

@@ -86,6 +86,29 @@ def tile(graph: Graph, operator: TfliteOperator) -> Value:
     return graph.emit(op.tile(graph.real(operator), list(repeats)))
 
 
+def reverse(graph: Graph, operator: TfliteOperator) -> Value:
+    """The elements of some axes in reverse."""
+    value = graph.real(operator)
+    rank = len(shape_of(value))
+    for axis in sorted({graph.axis(one, rank) for one in graph.integers(operator, 1)}):
+        value = graph.taken(value, np.arange(shape_of(value)[axis])[::-1], axis)
+    return value
+
+
+def broadcast(graph: Graph, operator: TfliteOperator) -> Value:
+    """Axes of one element repeated, and new ones in front."""
+    shape, wanted = graph.tensor(operator, 0).shape, graph.integers(operator, 1)
+    ahead = len(wanted) - len(shape)
+    full = (*(1,) * max(ahead, 0), *shape)
+    if ahead < 0 or any(n not in (1, m) for n, m in zip(full, wanted, strict=True)):
+        raise graph.wrong(f"repeats {shape} to {wanted}")
+    value = graph.real(operator)
+    if ahead:
+        value = graph.emit(op.reshape(value, full))
+    counts = [m // n for n, m in zip(full, wanted, strict=True)]
+    return graph.emit(op.tile(value, counts))
+
+
 def resize(graph: Graph, operator: TfliteOperator, method: str) -> Value:
     """Of height and width, to the size that the second input gives."""
     shape, size = graph.tensor(operator, 0).shape, graph.integers(operator, 1)
@@ -108,6 +131,7 @@ def resize(graph: Graph, operator: TfliteOperator, method: str) -> Value:
 
 
 CONVERTERS = {
+    "BROADCAST_TO": broadcast,
     "CONCATENATION": concatenation,
     "MIRROR_PAD": mirror_pad,
     "PACK": pack,
@@ -115,6 +139,7 @@ CONVERTERS = {
     "PADV2": pad,
     "RESIZE_BILINEAR": partial(resize, method="linear"),
     "RESIZE_NEAREST_NEIGHBOR": partial(resize, method="nearest_neighbor"),
+    "REVERSE_V2": reverse,
     "TILE": tile,
     "TRANSPOSE": transpose,
 }

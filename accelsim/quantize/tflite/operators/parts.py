@@ -1,6 +1,8 @@
-"""Parts of a tensor: SPLIT, SPLIT_V, UNPACK, SLICE, STRIDED_SLICE and GATHER."""
+"""Parts of a tensor: SPLIT, SPLIT_V, UNPACK, SLICE, STRIDED_SLICE and gathers."""
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 from tvm import relax
@@ -133,8 +135,22 @@ def gather(graph: Graph, operator: TfliteOperator) -> Value:
     return graph.taken(graph.real(operator), numbers, axis)
 
 
+def gather_nd(graph: Graph, operator: TfliteOperator) -> Value:
+    """Elements by constant numbers of the first axes."""
+    tensor, shape = graph.tensor(operator, 1), graph.tensor(operator, 0).shape
+    numbers = np.reshape(graph.integers(operator, 1), tensor.shape)
+    depth = tensor.shape[-1] if tensor.shape else 0
+    extents = shape[:depth]
+    if not 1 <= depth <= len(shape) or (numbers < 0).any() or (numbers >= extents).any():
+        raise graph.wrong(f"gathers {tensor.shape} numbers of {shape}")
+    flat = np.ravel_multi_index(tuple(np.moveaxis(numbers, -1, 0)), extents)
+    rows = graph.emit(op.reshape(graph.real(operator), (prod(extents), *shape[depth:])))
+    return graph.taken(rows, flat, 0)
+
+
 CONVERTERS = {
     "GATHER": gather,
+    "GATHER_ND": gather_nd,
     "SLICE": slice_,
     "SPLIT": split,
     "SPLIT_V": split_v,

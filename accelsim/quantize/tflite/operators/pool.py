@@ -1,4 +1,4 @@
-"""AVERAGE_POOL_2D, MAX_POOL_2D, MEAN, SUM, REDUCE_MAX and REDUCE_MIN."""
+"""Pools, reductions over axes, and the places of extremes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tvm import relax
 
 from accelsim.importer.tflite.model import TfliteOperator
 from accelsim.quantize.tflite.activation import activated
-from accelsim.quantize.tflite.graph import Graph, Value
+from accelsim.quantize.tflite.graph import Graph, Value, shape_of
 from accelsim.quantize.tflite.windows import padding, pair
 
 op = relax.op
@@ -45,11 +45,23 @@ def reduction(graph: Graph, operator: TfliteOperator, function: Callable[..., An
     return graph.emit(function(graph.real(operator), axis=chosen, keepdims=keep))
 
 
+def place(graph: Graph, operator: TfliteOperator, function: Callable[..., Any]) -> Value:
+    """The number of the first largest or smallest element of one axis."""
+    value, axes = graph.real(operator), graph.integers(operator, 1)
+    if len(axes) != 1:
+        raise graph.wrong(f"looks along the axes {axes}")
+    axis = graph.axis(axes[0], len(shape_of(value)))
+    return graph.emit(function(value, axis=axis, keepdims=False))
+
+
 CONVERTERS = {
+    "ARG_MAX": partial(place, function=op.argmax),
+    "ARG_MIN": partial(place, function=op.argmin),
     "AVERAGE_POOL_2D": partial(pool, function=partial(op.nn.avg_pool2d, count_include_pad=False)),
     "MAX_POOL_2D": partial(pool, function=op.nn.max_pool2d),
     "MEAN": partial(reduction, function=op.mean),
     "SUM": partial(reduction, function=op.sum),
     "REDUCE_MAX": partial(reduction, function=op.max),
     "REDUCE_MIN": partial(reduction, function=op.min),
+    "REDUCE_PROD": partial(reduction, function=op.prod),
 }

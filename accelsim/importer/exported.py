@@ -22,6 +22,7 @@ from accelsim.artifacts import SourceModel
 from accelsim.errors import ModelError
 from accelsim.importer.archive import LIMIT_BYTES, checked_archive, weights_only
 from accelsim.importer.checks import DTYPES, check_source, input_arrays, one_of_dtypes
+from accelsim.importer.input_names import input_names
 from accelsim.importer.reasons import reason
 from accelsim.importer.rebuild import rebuild
 from accelsim.importer.test_split import ENTRY, unpack_split
@@ -133,22 +134,23 @@ def _input_specifications(
 ) -> dict[str, _Specification]:
     """Input name → shape and dtype. Raises ModelError for what is no tensor of a fixed shape."""
     user_inputs = program.graph_signature.user_inputs
+    called = dict(zip(user_inputs, input_names(program), strict=True))
     found: dict[str, _Specification] = {}
     for node in program.graph.nodes:
         if node.op != "placeholder" or node.name not in user_inputs:
             continue
-        value = node.meta.get("val")
+        value, own = node.meta.get("val"), called[node.name]
         if not isinstance(value, torch.Tensor):
-            raise ModelError(f"input '{node.name}' of {name} is not a tensor")
+            raise ModelError(f"input '{own}' of {name} is not a tensor")
         if any(not isinstance(extent, int) for extent in value.shape):
             raise ModelError(
-                f"input '{node.name}' of {name} has the dynamic shape {tuple(value.shape)}; "
+                f"input '{own}' of {name} has the dynamic shape {tuple(value.shape)}; "
                 "export it without dynamic_shapes"
             )
         kind = str(value.dtype).removeprefix("torch.")
         if kind not in DTYPES:
-            raise ModelError(f"input '{node.name}' of {name} is {kind}; {one_of_dtypes()}")
-        found[node.name] = (tuple(value.shape), kind)
+            raise ModelError(f"input '{own}' of {name} is {kind}; {one_of_dtypes()}")
+        found[own] = (tuple(value.shape), kind)
     if not found:
         raise ModelError(f"model {name} has no inputs")
     return found

@@ -6,7 +6,7 @@ layers' members as a module attribute. It must not know torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -19,8 +19,10 @@ from accelsim.quantize.spans import with_members, with_span
 _QUANTIZE, _DEQUANTIZE, _CLIP = "relax.quantize", "relax.dequantize", "relax.clip"
 
 
-def canonical(module: Any, names: LayerNames, model: str) -> Any:
-    """Rewrite `main`.
+def canonical(
+    module: Any, names: LayerNames, model: str, inputs: Sequence[str] | None = None
+) -> Any:
+    """Rewrite `main`, whose parameters get the names of `inputs`, where these are given.
 
     Raises:
         ModelError: control flow, or quantize calls that do not match the names.
@@ -28,9 +30,13 @@ def canonical(module: Any, names: LayerNames, model: str) -> Any:
     function = module["main"]
     bindings = _bindings(function, model)
     owners, producers = _owners(bindings, function.body.body, names, model)
-    rewriter = _Rewriter(bindings, owners, producers)
+    parameters = list(function.params)
+    if inputs is not None and len(inputs) == len(parameters):
+        parameters = [relax.Var(n, p.ty) for n, p in zip(inputs, parameters, strict=True)]
+    renamed = dict(zip(function.params, parameters, strict=True))
+    rewriter = _Rewriter(bindings, owners, producers, renamed)
     builder = relax.BlockBuilder()
-    with builder.function("main", list(function.params)):
+    with builder.function("main", parameters):
         with builder.dataflow():
             for variable, value in bindings.items():
                 rewriter.emit(builder, variable, value)
@@ -118,12 +124,16 @@ class _Rewriter:
     """Emits bindings anew; dequantize calls are emitted where they are used."""
 
     def __init__(
-        self, bindings: Mapping[Any, Any], owners: Mapping[Any, str], producers: Mapping[Any, str]
+        self,
+        bindings: Mapping[Any, Any],
+        owners: Mapping[Any, str],
+        producers: Mapping[Any, str],
+        parameters: Mapping[Any, Any],
     ) -> None:
         self._bindings = bindings
         self._owners = owners
         self._producers = producers
-        self._emitted: dict[Any, Any] = {}
+        self._emitted: dict[Any, Any] = dict(parameters)
 
     def emit(self, builder: Any, variable: Any, value: Any) -> None:
         """Emit one binding, unless it is a dequantize."""

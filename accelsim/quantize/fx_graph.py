@@ -72,6 +72,7 @@ class Prepared:
     graph: fx.Graph
     user_names: dict[str, str]  # fx name of an operator → the user's
     model: str
+    inputs: tuple[str, ...] = ()  # the user's names of inputs, in order
 
 
 @contextmanager
@@ -148,7 +149,7 @@ def prepare(source: SourceModel, recipe: Recipe) -> Prepared:
             share_observers(prepared)
         except Exception as error:  # torch raises many kinds here
             raise ModelError(f"model {source.name} cannot be quantized: {reason(error)}") from error
-    return Prepared(prepared, graph, user_names, source.name)
+    return Prepared(prepared, graph, user_names, source.name, source.input_names)
 
 
 def calibrate(prepared: Prepared, batches: Sequence[tuple[np.ndarray, ...]]) -> None:
@@ -211,4 +212,6 @@ def convert(prepared: Prepared) -> FxQuantized:
         lambda node: user_names.get(node.name, node.name),
         lambda node: members.get(node.name, [user_names.get(node.name, node.name)]),
     )
-    return FxQuantized(reference, int8, layer_names)
+    own = [node.name for node in reference.graph.nodes if node.op == "placeholder"]
+    inputs = dict(zip(own, prepared.inputs, strict=False))
+    return FxQuantized(reference, int8, naming.with_inputs(layer_names, inputs))

@@ -7,7 +7,7 @@ not know Relax."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import fx, nn
@@ -53,6 +53,22 @@ class UniqueNames:
             candidate = f"{name}_{suffix}"
         self._taken.add(candidate)
         return candidate
+
+
+def with_inputs(names: LayerNames, inputs: Mapping[str, str]) -> LayerNames:
+    """The same, where the quantizes of model inputs have the user's names of these.
+
+    An input that is called like a layer keeps the name that it has in `inputs` as a key.
+    """
+    layers = [*names.quantized, *([] if names.tail is None else [names.tail])]
+    taken = {layer.name for layer in layers if layer.members}
+    renamed = tuple(
+        replace(layer, name=inputs[layer.name])
+        if not layer.members and inputs.get(layer.name, layer.name) not in taken | {layer.name}
+        else layer
+        for layer in names.quantized
+    )
+    return LayerNames(renamed, names.tail)
 
 
 def operator_name(target: Target) -> str:

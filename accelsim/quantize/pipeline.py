@@ -12,6 +12,7 @@ import torch
 
 from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.errors import ModelError
+from accelsim.importer.input_names import keep_inputs
 from accelsim.quantize.calibrated import has_observers
 from accelsim.quantize.canonical import canonical
 from accelsim.quantize.converters import to_relax
@@ -23,7 +24,7 @@ from accelsim.quantize.golden import label_layers
 from accelsim.quantize.int8_modules import is_int8
 from accelsim.quantize.int8_network import read_int8
 from accelsim.quantize.kept_float import operators_of
-from accelsim.quantize.names import LayerNames
+from accelsim.quantize.names import LayerNames, with_inputs
 from accelsim.quantize.prepared import (
     convert_prepared_eager,
     convert_prepared_fx,
@@ -150,7 +151,12 @@ def _assemble(
     kept: tuple[str, ...] = (),
 ) -> QuantizedModel:
     check_program(program, names, source.name)
-    module = canonical(to_relax(program, source.name), names, source.name)
+    own = program.graph_signature.user_inputs
+    inputs = source.input_names if len(source.input_names) == len(own) else tuple(own)
+    names = with_inputs(names, dict(zip(own, inputs, strict=True)))
+    keep_names(program, names)
+    keep_inputs(program, inputs)
+    module = canonical(to_relax(program, source.name), names, source.name, inputs)
     layers = [layer.name for layer in names.quantized if layer.members]
     if names.tail is not None:
         layers.append(names.tail.name)

@@ -55,7 +55,8 @@ def convert_prepared_fx(source: SourceModel) -> FxQuantized:
         if layer is not None:
             watched: Any = node.args[0]
             check_observer(layer, user_names.get(watched.name, watched.name), source.name)
-    return convert(Prepared(module, _chain(user_names), user_names, source.name))
+    names = source.input_names
+    return convert(Prepared(module, _chain(user_names), user_names, source.name, names))
 
 
 def convert_to_int8(source: SourceModel) -> SourceModel:

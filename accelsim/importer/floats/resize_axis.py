@@ -82,7 +82,8 @@ def places(axis: Axis, rounding: str) -> Array:
         "round_prefer_floor": lambda one: np.ceil(one - 0.5),
         "round_prefer_ceil": lambda one: np.floor(one + 0.5),
     }
-    return np.clip(kinds[rounding](found), 0, axis.before - 1).astype(np.int64)
+    nearest: Array = np.clip(kinds[rounding](found), 0, axis.before - 1).astype(np.int64)
+    return nearest
 
 
 def weights(axis: Axis, mode: str) -> Array:

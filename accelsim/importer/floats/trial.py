@@ -35,6 +35,7 @@ class _Trial(fx.Interpreter):
 
     def __init__(self, module: fx.GraphModule, shapes: Mapping[fx.Node, Shape]) -> None:
         super().__init__(module)
+        self.extra_traceback = False  # of which an error's sentence would get several lines
         self._shapes = shapes
 
     def run_node(self, n: fx.Node) -> Any:

@@ -66,6 +66,14 @@ def pad(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     if mode == "constant" and node.input(2) and value is None:
         raise graph.wrong(node, "computes what it pads with")
     number = float(node.attributes.get("value", 0.0)) if value is None else value.item()
+    if mode == "constant" and min(*before, *after) < 0:
+        ends = zip(before, after, strict=True)
+        kept = tuple(slice(max(0, -a), b if b < 0 else None) for a, b in ends)
+        more = max(*before, *after) > 0
+        x = graph.net.call(f"{node.name}/cut" if more else node.name, operator.getitem, x, kept)
+        if not more:
+            return x
+        before, after = ([max(0, one) for one in side] for side in (before, after))
     sides = [side for ends in zip(before, after, strict=True) for side in ends]
     sides = [
         side for axis in reversed(range(len(shape))) for side in sides[2 * axis : 2 * axis + 2]

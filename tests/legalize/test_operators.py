@@ -135,3 +135,74 @@ def test_island_that_no_operator_knows_names_what_is_in_the_way() -> None:
     legalized = legalize_module(build.module([result]))
     left = {op.op: op.reason for op in legalized.host_ops if not op.boundary}
     assert left == {"sort": "sort has no integer form on the NPU"}
+
+
+def chain(*operators: Any) -> dict[str, str]:
+    """Reasons of the layers of one island, each operator behind the one before."""
+    build = Builder()
+    scale = np.float32(0.1)
+    value = build.requantized(build.input("x", (1, 4, 3, 3)), "x", scale, 128)
+    for operator in operators:
+        value = operator(build, value)
+    legalized = legalize_module(build.module([build.requantized(value, "island", scale, 128)]))
+    return {op.name: op.reason for op in legalized.host_ops if not op.boundary}
+
+
+def plus_mean(build: Builder, value: Any) -> Any:
+    """A value and the mean of its pixels."""
+    mean = build.emit(relax.op.mean(value, axis=[2, 3], keepdims=True), "island")
+    return build.emit(relax.op.add(value, mean), "island")
+
+
+def sine(build: Builder, value: Any) -> Any:
+    """What a table has, of one quantized tensor."""
+    return build.emit(relax.op.sin(value), "island")
+
+
+def softmax(build: Builder, value: Any) -> Any:
+    """Over the channels."""
+    return build.emit(relax.op.nn.softmax(value, axis=1), "island")
+
+
+def running_sum(build: Builder, value: Any) -> Any:
+    """Which no operator has."""
+    return build.emit(relax.op.cumsum(value, axis=1), "island")
+
+
+@pytest.mark.parametrize(
+    ("operators", "reason"),
+    [
+        (
+            (plus_mean, sine),
+            "no quantize stands between its mean, add and sin; the NPU runs one operator at a time",
+        ),
+        (
+            (softmax, plus_mean),
+            "no quantize stands between its softmax, mean and add; the NPU runs one operator at a "
+            "time",
+        ),
+        (
+            (softmax, softmax),
+            "no quantize stands between its 2 operators softmax; the NPU runs one operator at a "
+            "time",
+        ),
+        ((running_sum, plus_mean, sine), "cumsum has no integer form on the NPU"),
+        ((sine, plus_mean, running_sum), "cumsum has no integer form on the NPU"),
+    ],
+)
+def test_reason_of_several_operators_names_what_is_in_the_way(
+    operators: tuple[Any, ...], reason: str
+) -> None:
+    assert chain(*operators) == {"island": reason}
+
+
+def test_reason_of_what_starts_from_an_input_names_the_input() -> None:
+    build = Builder()
+    scale = np.float32(0.1)
+    tokens, table = build.input("tokens", (1, 4), "int64"), np.ones((5, 8), np.float32)
+    chosen = relax.op.take(relax.const(table), tokens, axis=0)
+    found = build.emit(relax.op.nn.softmax(build.emit(chosen, "embedding")), "embedding")
+    module = build.module([build.requantized(found, "embedding", scale, 128)])
+    reasons = {op.name: op.reason for op in legalize_module(module).host_ops if not op.boundary}
+    said = "it computes from the model's input 'tokens', which is not quantized"
+    assert reasons == {"embedding": said}

@@ -38,6 +38,38 @@ def test_softmax_equals_the_specification(shape: tuple[int, ...], axis: int, sca
     np.testing.assert_array_equal(reference.run_layer("y", (stored,)), golden)
 
 
+@pytest.mark.parametrize("along", [(40, 19), (1, 19)], ids=str)
+def test_masked_softmax_equals_the_specification_of_what_is_kept(along: tuple[int, ...]) -> None:
+    scale = np.float32(0.13)
+    reference = layer(
+        "y",
+        [Input((40, 19), scale, 100), Input(along, np.float32(2.0**64), 255)],
+        lambda module, x, mask: module.emit(
+            relax.op.nn.softmax(module.emit(relax.op.add(x, mask)), axis=-1)
+        ),
+        1 / 256,
+        0,
+    )
+    found = reference.network.layer("y")
+    assert (found.kind, found.op) == ("integer", "masked_softmax")
+    rng = np.random.default_rng(6)
+    scores, mask = rows(rng, (40, 19)), rng.choice(np.array([127, 126, -128], np.int8), along)
+    mask[0] = -128
+    table = np.asarray(exponentials(float(scale)))
+    golden = np.full(scores.shape, -128, np.int8)
+    for row, keeps, result in zip(
+        scores, np.broadcast_to(mask == 127, (40, 19)), golden, strict=True
+    ):
+        inside = keeps & (row.astype(int) > row[keeps].max(initial=-128).astype(int) - 255)
+        result[inside] = normalization.softmax(row[inside], table) if inside.any() else 0
+        if not keeps.any():
+            result[:] = normalization.softmax(np.zeros(19, np.int8), table)
+    stored = [
+        one.reshape(size) for one, size in zip((scores, mask), found.input_shapes, strict=True)
+    ]
+    np.testing.assert_array_equal(reference.run_layer("y", tuple(stored)).reshape(40, 19), golden)
+
+
 @pytest.mark.parametrize(("scale", "zero"), [(1 / 255, 0), (1 / 128, 0), (1 / 256, 77)])
 def test_softmax_of_another_output_is_rounded_twice(scale: float, zero: int) -> None:
     reference = layer(

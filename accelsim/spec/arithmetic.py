@@ -229,3 +229,10 @@ def binary(kind: str, a: NDArray[np.integer], b: NDArray[np.integer]) -> I64:
     if kind == "multiply":
         return left * right
     return np.minimum(left, right) if kind == "minimum" else np.maximum(left, right)
+
+
+def divide_half_away(accumulator: NDArray[np.integer], count: NDArray[np.integer]) -> I64:
+    """accumulator / count, ties away from zero, count ≥ 1."""
+    value = accumulator.astype(np.int64)
+    magnitude = (np.abs(value) + count.astype(np.int64) // 2) // count
+    return np.where(value < 0, -magnitude, magnitude)

@@ -213,6 +213,16 @@ def test_tflite_saturates_its_one_overflow() -> None:
     assert a.doubling_high_multiply(low, low).tolist() == [a.INT32_MAX]
 
 
+def test_division_by_a_count_rounds_ties_away() -> None:
+    values = np.arange(-50, 51)
+    for count in (1, 2, 3, 4, 9):
+        exact = [Fraction(int(v), count) for v in values]
+        expected = [
+            int((abs(x) + Fraction(1, 2)).__floor__()) * (1 if x >= 0 else -1) for x in exact
+        ]
+        assert a.divide_half_away(values, np.int64(count)).tolist() == expected
+
+
 def test_finish_adds_then_clamps_low_then_high() -> None:
     values = np.array([-(1 << 31), -5, 0, 5, (1 << 31) - 1])
     assert a.finish(values, 10, -3, 12).tolist() == [-3, 5, 10, 12, 12]

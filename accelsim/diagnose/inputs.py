@@ -176,5 +176,5 @@ def _candidates(values: Array, axis: int) -> Iterator[tuple[str, Array]]:
 def _fills(values: Array, tensor: QuantizedTensor) -> bool:
     """Whether values lie in a tensor's range and reach through at least a quarter of it."""
     low, high = range_of(tensor)
-    spread = float(values.max(initial=0)) - float(values.min(initial=0))
+    spread = float(np.ptp(values)) if values.size else 0.0
     return clipped_share(values, tensor) < 0.01 and spread >= (high - low) / 4

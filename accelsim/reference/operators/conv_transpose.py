@@ -23,6 +23,7 @@ from accelsim.reference.operators import Operator, TorchKernel
 from accelsim.reference.site import Site
 from accelsim.reference.torch_tensor import torch_target
 from accelsim.reference.weighted import biases, centred, per_channel, torch_weight, without_bias
+from accelsim.reference.windows import pair_of
 
 _LAYOUTS = {
     "relax.nn.conv1d_transpose": (("NCW", "IOW"),),
@@ -89,10 +90,10 @@ def recognise(island: Island) -> Claim | None:
         scale,
         zero_point,
         *found,
-        stride=_pair(attrs.strides, 1),
-        padding=_pair(list(attrs.padding)[: len(node.shape) - 2], 0),
+        stride=pair_of(attrs.strides, 1),
+        padding=pair_of(list(attrs.padding)[: len(node.shape) - 2], 0),
         added=(0, 0),
-        dilation=_pair(attrs.dilation, 1),
+        dilation=pair_of(attrs.dilation, 1),
         groups=groups,
         last=last,
     )
@@ -138,12 +139,6 @@ def _added(core: Spread, source: tuple[int, ...], output: tuple[int, ...]) -> Pa
         for i, (size, out) in enumerate(zip(*extents, strict=True))
     )
     return rows, columns
-
-
-def _pair(values: Any, missing: int) -> Pair:
-    numbers = [int(value) for value in values]
-    first, second = (missing, *numbers) if len(numbers) == 1 else numbers
-    return first, second
 
 
 def kernel(site: Site) -> Kernel:

@@ -19,6 +19,7 @@ from accelsim.reference.kernels import Emitter, Kernel, Values, finished
 from accelsim.reference.operators import Operator
 from accelsim.reference.rescale import clamp_values, rescale_values
 from accelsim.reference.site import Site, same_levels
+from accelsim.reference.windows import bounds_of
 
 op = relax.op
 _POOLS = {"relax.nn.max_pool1d": op.nn.max_pool1d, "relax.nn.max_pool2d": op.nn.max_pool2d}
@@ -106,9 +107,7 @@ def _adaptive(
     for place, (_, axis, indices) in enumerate(takes):
         size, outputs = before[axis], after[axis]
         rows = np.reshape(indices, (outputs, kernel[place]))
-        first, last = np.arange(outputs) * size // outputs, np.arange(1, outputs + 1) * size
-        ends = (last + outputs - 1) // outputs
-        known = [set(range(a, b)) for a, b in zip(first, ends, strict=True)]
+        known = [set(range(a, b)) for a, b in bounds_of(size, outputs).T.tolist()]
         if axis != place + 2 or [set(row) for row in rows.tolist()] != known:
             return False
     return True

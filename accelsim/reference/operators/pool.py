@@ -8,7 +8,6 @@ It must not know other families.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,52 +20,37 @@ from accelsim.reference.derive import checked, ends_of
 from accelsim.reference.flow import Claim, Island, Node, Source
 from accelsim.reference.kernels import Emitter, Kernel, Values, finished
 from accelsim.reference.multipliers import mean_scaling, product_scaling
-from accelsim.reference.network import Padding, Pair, QuantizedTensor, Shape
+from accelsim.reference.network import Padding, Pair, Shape
 from accelsim.reference.operators import Operator, TorchKernel
 from accelsim.reference.scaling import MODES, Scaling, divided
 from accelsim.reference.site import Site, same_levels
+from accelsim.reference.windows import (
+    READERS,
+    REDUCTIONS,
+    Pool,
+    bounds_of,
+    counts_of,
+    outputs_of,
+)
 
 op = relax.op
-_LETTERS = {(2, 1): "nc", (3, 1): "ncw", (3, 2): "nwc", (4, 1): "nchw", (4, 3): "nhwc"}
 NEAR = 0.5 + 2.0**-10  # output steps from a sum's real result to its integer, at most
-_REDUCTIONS = {"relax.mean": "mean", "relax.sum": "sum", "relax.max": "max"}
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Maximum, sum, mean or average over windows of the input as (n, c, h, w).
-
-    A mean counts padding as real zero; with `inside` it is divided by the number of elements
-    inside the input, which of an adaptive one is each window's own. An average divides the sum of
-    stored integers by that number, ties away from zero, as TFLite's AVERAGE_POOL does. Where the
-    last windows hang over the edge (ceil mode), `overhang` rows and columns below and to the right
-    are part of `padding`.
-    """
-
-    kind: str
-    kernel: Pair
-    stride: Pair
-    padding: Padding = (0, 0, 0, 0)
-    overhang: Pair = (0, 0)
-    inside: bool = False
-    dilation: Pair = (1, 1)
-    adaptive: Pair | None = None  # outputs, whose windows differ
 
 
 def recognise(island: Island) -> Claim | None:
     """One pooling operator on a source, whose result lies as its windows do."""
     node = island.ending.value
-    if not isinstance(node, Node) or node.operator not in _READERS:
+    if not isinstance(node, Node) or node.operator not in READERS:
         return None
     source = node.operands[0]
     if not isinstance(source, Source) or source.shape != source.tensor.shape:
         return None
-    core = _READERS[node.operator](node, source.tensor)
+    core = READERS[node.operator](node, source.tensor)
     core = core and _exact(core, node, same_levels(source.tensor, island.output), island.rounding)
     if core is None:
         return None
     n, _, _, c = source.tensor.layout
-    rows, columns = _outputs(core, source.tensor)
+    rows, columns = outputs_of(core, source.tensor)
     if island.output.layout != (n, rows, columns, c):
         return None
     name = "max_pool2d" if core.kind == "max" else "avg_pool2d"
@@ -77,7 +61,7 @@ def _exact(core: Pool, node: Node, same: bool, rounding: str) -> Pool | None:
     """The pool as the rounding defines it, or None where it does not."""
     if core.kind == "max":
         return core if same else None
-    if node.operator in _REDUCTIONS:
+    if node.operator in REDUCTIONS:
         return core
     if core.dilation != (1, 1):
         return None
@@ -89,80 +73,6 @@ def _exact(core: Pool, node: Node, same: bool, rounding: str) -> Pool | None:
         return replace(core, kind="average") if same and counted else None
     # Frameworks differ in whether a window's part beyond the padding counts.
     return replace(core, inside=not included) if not included or not any(core.overhang) else None
-
-
-def _letters(tensor: QuantizedTensor) -> str:
-    return _LETTERS.get((len(tensor.shape), tensor.axis), "")
-
-
-def _outputs(core: Pool, tensor: QuantizedTensor) -> Pair:
-    """Windows along height and width."""
-    if core.adaptive is not None:
-        return core.adaptive
-    _, height, width, _ = tensor.layout
-    reach = [(core.kernel[i] - 1) * core.dilation[i] + 1 for i in (0, 1)]
-    rows, columns = (
-        (size + core.padding[i] + core.padding[2 + i] - reach[i]) // core.stride[i] + 1
-        for i, size in enumerate((height, width))
-    )
-    return rows, columns
-
-
-def _windows(node: Node, tensor: QuantizedTensor) -> Pool | None:
-    attrs = node.attrs
-    if str(attrs.layout).lower() != _letters(tensor):
-        return None
-    kernel, stride, dilation = (
-        _pair(values, 1) for values in (attrs.pool_size, attrs.strides, attrs.dilation)
-    )
-    reach = [(kernel[i] - 1) * dilation[i] + 1 for i in (0, 1)]
-    numbers = [int(value) for value in attrs.padding]
-    before, after = (
-        _pair(half, 0) for half in (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
-    )
-    outputs, sizes = nhwc_shape(node.shape, tensor.axis)[1:3], tensor.layout[1:3]
-    below, behind = (
-        max(0, (outputs[i] - 1) * stride[i] + reach[i] - sizes[i] - before[i] - after[i])
-        for i in (0, 1)
-    )
-    padding = (*before, after[0] + below, after[1] + behind)
-    kind = "max" if "max_pool" in node.operator else "mean"
-    return Pool(kind, kernel, stride, padding, (below, behind), dilation=dilation)
-
-
-def _adaptive(node: Node, tensor: QuantizedTensor) -> Pool | None:
-    outputs, sizes = _pair(node.shape[2:], 1), tensor.layout[1:3]
-    if str(node.attrs.layout).lower() != _letters(tensor):
-        return None
-    if sizes[0] % outputs[0] or sizes[1] % outputs[1]:
-        return Pool("mean", (1, 1), (1, 1), adaptive=outputs)
-    kernel = (sizes[0] // outputs[0], sizes[1] // outputs[1])
-    return Pool("mean", kernel, kernel)
-
-
-def _reduction(node: Node, tensor: QuantizedTensor) -> Pool | None:
-    letters, rank = _letters(tensor), len(tensor.shape)
-    axes = range(rank) if node.attrs.axis is None else (int(a) % rank for a in node.attrs.axis)
-    reduced = {letters[axis] for axis in axes} if letters else set()
-    if not reduced or not reduced <= {"h", "w"}:
-        return None
-    _, height, width, _ = tensor.layout
-    kernel = (height if "h" in reduced else 1, width if "w" in reduced else 1)
-    return Pool(_REDUCTIONS[node.operator], kernel, kernel)
-
-
-def _pair(values: Any, missing: int) -> Pair:
-    """One or two numbers as those of height and width."""
-    numbers = [int(value) for value in values]
-    first, second = (missing, *numbers) if len(numbers) == 1 else numbers
-    return first, second
-
-
-_READERS: Mapping[str, Callable[[Node, QuantizedTensor], Pool | None]] = {
-    **{f"relax.nn.{kind}_pool{dims}d": _windows for kind in ("max", "avg") for dims in (1, 2)},
-    **{f"relax.nn.adaptive_avg_pool{dims}d": _adaptive for dims in (1, 2)},
-    **dict.fromkeys(_REDUCTIONS, _reduction),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +91,7 @@ class Geometry:
 def kernel(site: Site) -> Kernel:
     """A maximum in the input's levels, or the sum over a window, requantized."""
     core: Pool = site.layer.core
-    outputs = _outputs(core, site.inputs[0])
+    outputs = outputs_of(core, site.inputs[0])
     adaptive = core.adaptive is not None
     windows = (core.kernel, core.stride, core.padding, core.dilation)
     geometry = Geometry(*windows, outputs, adaptive=adaptive)
@@ -197,7 +107,9 @@ def kernel(site: Site) -> Kernel:
         offset = site.inputs[0].offset
         values["input_zero_point"] = np.array(-offset, np.int16)
         values["zero_point"] = np.array(-offset, np.int32)
-        return Kernel(_emit_average, {**values, "counts": _counts(site, core)}, geometry)
+        return Kernel(
+            _emit_average, {**values, "counts": counts_of(core, site.inputs[0])}, geometry
+        )
     scaling = checked(site, _scaling(site, core))
     return Kernel(_emit_sum, {**values, **scaling.values()}, replace(geometry, mode=scaling.mode))
 
@@ -210,34 +122,13 @@ def _scaling(site: Site, core: Pool) -> Scaling:
     full = core.kernel[0] * core.kernel[1]
     if not core.inside:
         return mean_scaling(site.rounding, source, output, full)
-    counts = _counts(site, core)
+    counts = counts_of(core, site.inputs[0])
     found = {
         number: mean_scaling(site.rounding, source, output, number)
         for number in set(counts.flatten().tolist())
     }
     multipliers = [found[number].multiplier[0] for number in counts.flatten().tolist()]
     return Scaling("fp32", np.array(multipliers, np.float32).reshape(counts.shape))
-
-
-def _counts(site: Site, core: Pool) -> np.ndarray:
-    """Elements inside the input under each window, (rows, columns) int32, at least 1."""
-    covered = []
-    for axis, windows in enumerate(_outputs(core, site.inputs[0])):
-        extent = site.inputs[0].layout[1 + axis]
-        if core.adaptive is not None:
-            covered.append(np.diff(_bounds(extent, windows), axis=0)[0])
-            continue
-        starts = np.arange(windows) * core.stride[axis] - core.padding[axis]
-        ends = np.minimum(starts + core.kernel[axis], extent)
-        covered.append(np.maximum(ends - np.maximum(starts, 0), 0))
-    rows, columns = covered
-    return np.asarray(np.maximum(np.outer(rows, columns), 1), np.int32)
-
-
-def _bounds(extent: int, windows: int) -> np.ndarray:
-    """First elements of adaptive windows, and the ones after their last, (2, windows)."""
-    index = np.arange(windows)
-    return np.stack([index * extent // windows, ((index + 1) * extent + windows - 1) // windows])
 
 
 def _emit_average(emit: Emitter, x: list[Any], p: Values) -> Any:
@@ -294,7 +185,7 @@ def _summed_adaptively(emit: Emitter, centred: Any) -> Any:
     """Sums over windows from floor(i·I/O) to ceil((i+1)·I/O), axis by axis."""
     n, c, *sizes = _view(emit, False)
     outputs = emit.geometry.outputs
-    bounds = [_bounds(size, out) for size, out in zip(sizes, outputs, strict=True)]
+    bounds = [bounds_of(size, out) for size, out in zip(sizes, outputs, strict=True)]
     longest = [int(np.diff(one, axis=0).max()) for one in bounds]
 
     def nest(values: Any) -> Any:

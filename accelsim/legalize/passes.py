@@ -47,7 +47,7 @@ def run_passes(module: Any) -> Any:
     for name, function in _passes:
         try:
             module = function(module)
-        except Exception as error:
+        except Exception as error:  # the user's pass runs here
             raise ModelError(f"The registered pass '{name}' failed: {error}") from error
         if not isinstance(module, tvm.IRModule) or "main" not in _names(module):
             raise ModelError(f"The registered pass '{name}' did not return a module with a main.")

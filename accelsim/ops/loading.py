@@ -24,5 +24,5 @@ def load_extension(path: Path) -> None:
         spec.loader.exec_module(module)
     except InputError:
         raise
-    except Exception as error:
+    except Exception as error:  # the user's code runs here
         raise InputError(f"{path} failed: {type(error).__name__}: {error}") from error

@@ -99,7 +99,7 @@ class Session:
             self._turn = (item.operator, item.config)
         try:
             outcome = self._together_or_alone(item)
-        except Exception as error:
+        except Exception as error:  # kept as the item's outcome, and raised again
             name = f"{item.operator}/{item.case}"
             config = "" if item.stage in ARITHMETIC else item.config
             self.outcomes.append((item, Outcome(name, item.stage, config, 0, 1, _said(error))))
@@ -112,7 +112,7 @@ class Session:
         spec = self._spec(item)
         try:
             return self._run(item, spec, self._batch(item, spec))
-        except Exception:
+        except Exception:  # of any case of the batch: alone, each has its own
             if self.interrupted:
                 raise
             return self._run(item, spec, Batch([self._case(item, spec)]))
@@ -138,7 +138,7 @@ class Session:
             nonlocal said
             try:
                 outcome = self._run(item, spec, Batch([self._case(item, spec)]))
-            except Exception as other:
+            except Exception as other:  # what the operator's own code raised, or another fault
                 same = error is not None and _kind(other) == _kind(error)
                 said = _said(other) if same else said
                 return same

@@ -231,10 +231,10 @@ class _Shapes:
         proto = proto_of(model, model.nodes, model.inputs, model.outputs)
         try:
             inferred = shape_inference.infer_shapes(proto, data_prop=True, strict_mode=True)
-        except Exception as error:
+        except Exception as error:  # ONNX raises many kinds, also for what it merely cannot tell
             try:
                 inferred = shape_inference.infer_shapes(proto, data_prop=True)
-            except Exception:
+            except Exception:  # and these for contradictions alone
                 lines = str(error).strip().splitlines() or [type(error).__name__]
                 text = lines[0][:120].rstrip(". ")
                 raise ModelError(f"model {model.name} contradicts itself: {text}") from None

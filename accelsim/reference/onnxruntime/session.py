@@ -45,6 +45,6 @@ class Session:
         """The named outputs, or all. Raises ToolError where a kernel fails."""
         try:
             found = self._session.run(None if outputs is None else list(outputs), dict(inputs))
-        except Exception as error:
+        except Exception as error:  # as above
             raise ToolError(f"ONNX Runtime fails on {self.what}: {reason(error)}") from error
         return [np.asarray(one) for one in found]

@@ -13,6 +13,10 @@ from torch import fx
 
 from accelsim.errors import ModelError
 
+COPIES = frozenset(
+    f"aten.{name}.default" for name in ("lift_fresh_copy", "lift_fresh", "detach", "detach_")
+)
+
 
 class Constants:
     """Values of parameter, buffer and constant nodes of a program."""
@@ -40,6 +44,8 @@ class Constants:
             return argument
         if argument in self._inner:
             return self._inner[argument]
+        if argument.op == "call_function" and str(argument.target) in COPIES:
+            return self.find(argument.args[0])
         if argument.graph is not self._module.graph:
             return None
         if argument.op == "get_attr":

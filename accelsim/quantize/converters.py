@@ -5,8 +5,8 @@ that TVM's importer makes of it, with integer weights and constants in place of 
 not know layers or names.
 
 TVM's importer knows no quantized_decomposed operator, its hardtanh ignores positional limits, and
-it takes the batch norm of an undecomposed program for one in training mode: these are replaced here
-through its `custom_convert_map`."""
+it takes the batch norm of an undecomposed program for one in training mode, and at an index below
+zero it reads outside of the tensor: these are replaced here through its `custom_convert_map`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from accelsim.errors import InputError, ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.constants import Constants
 from accelsim.quantize.decompose import Converter, Guarded
+from accelsim.quantize.indices import index_converters
 from accelsim.quantize.level_converters import level_converters
 from accelsim.quantize.move_converters import move_converters
 from accelsim.quantize.norm_converters import norm_converters
@@ -87,5 +88,6 @@ def _convert_map(constants: Any) -> dict[str, Converter]:
         **pool_converters(),
         **value_converters(),
         **move_converters(),
+        **index_converters(),
         **resize_converters(),
     }

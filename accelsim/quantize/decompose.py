@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
 from accelsim.quantize.constants import Constants
+from accelsim.quantize.indices import index_from_start
 from accelsim.quantize.rules import RANDOM, rule_of
 
 Converter = Callable[[fx.Node, Any], Any]
@@ -47,7 +48,8 @@ class Guarded:
         if name in self._own:
             return self._own[name](node, importer)
         if self._tvm is None:
-            self._tvm = importer.create_convert_map()
+            index = partial(index_from_start, importer=importer, constants=self._constants)
+            self._tvm = {**importer.create_convert_map(), "index.Tensor": index}
         rule = rule_of(name, node.kwargs, node.args)
         failed: BaseException | None = None
         if rule is None and self._has(node):

@@ -162,6 +162,7 @@ _RULES: Mapping[str, Rule] = {
     "var_mean.correction": _var_mean,
     "narrow.default": _narrow,
     "index.Tensor": _index,
+    "take.default": lambda x, index: x.reshape(-1)[index],
     "_unsafe_index.Tensor": _index,
     "unfold.default": _unfold,
     "rms_norm.default": _rms_norm,

@@ -44,6 +44,14 @@ MOVES: dict[str, Function] = {
     "take": lambda x: torch.take(x, torch.tensor([[0, 5, 3]])),
     "take_along": lambda x: torch.take_along_dim(x, torch.zeros(1, 2, 6, 6, dtype=torch.long), 1),
     "select": lambda x: x.select(2, 1),
+    "select_last": lambda x: x.select(2, -1),
+    "last": lambda x: x[..., -1],
+    "index_last": lambda x: x[:, [-1, 0, -8]],
+    "index2_last": lambda x: x[:, :, torch.tensor([-1, 1]), torch.tensor([1, -2])],
+    "index_all_last": lambda x: x[
+        torch.tensor([-1]), torch.tensor([-3]), torch.tensor([-1]), torch.tensor([2])
+    ],
+    "take_last": lambda x: torch.take(x, torch.tensor([[0, -5, 3]])),
     "slice": lambda x: x[:, 1:7:2, ::2, 1:],
     "ellipsis": lambda x: x[..., 0],
     "narrow": lambda x: x.narrow(1, 2, 3),

@@ -6,7 +6,8 @@ tensors in that order; it is no arithmetic. It must not know the hardware.
 
 Tensors that operators join element by element share their axis. Operators then ask for one:
 convolutions, windows and resizes for that of their layout, matrix products, layer normalization and
-softmax over the last axis for the last. Where nobody asks, a tensor follows the one that it is
+softmax over the last axis for the last; after them, sums with one number for each element of an
+axis for that axis. Where nobody asks, a tensor follows the one that it is
 reshaped or transposed from; else axis 1 for four axes and the last for fewer, or always the last in
 a function that is marked as of channels that come last. The first to ask wins; an operator whose
 wish is not met stays on the host.
@@ -21,6 +22,7 @@ import numpy as np
 import tvm
 from numpy.typing import NDArray
 from tvm import relax
+from tvm.ir.expr import GenericConst
 
 from accelsim.quantize.spans import span_name
 
@@ -62,6 +64,10 @@ def variable_axes(function: Any) -> dict[Any, int]:
         if _operator(call) == "relax.matmul":
             for operand in _tensors(call):
                 _ask_before(classes, values, operand)
+    for variable, call in values.items():
+        place = _numbers_along(call, values)
+        if place in (1, _rank(variable) - 1):
+            classes.ask(variable, place)
     for parameter in function.params:
         classes.settle(parameter, None)
     for variable, call in values.items():
@@ -170,6 +176,22 @@ def _join(classes: _Classes, variable: Any, call: Any) -> None:
     if operator not in _APART and operator not in _LAST and operator not in _IMAGES:
         for tensor in inputs:
             classes.join(variable, tensor)
+
+
+def _numbers_along(call: Any, values: dict[Any, Any]) -> int:
+    """The axis along which a sum's constant operand has its numbers, 0 where there is none."""
+    if _operator(call) not in ("relax.add", "relax.subtract"):
+        return 0
+    rank = max(_rank(operand) for operand in call.args)
+    for operand in call.args:
+        source: Any = values.get(operand, operand)
+        if _operator(source) == "relax.dequantize":
+            source = source.args[0]
+        shape = _shape(source) if isinstance(source, GenericConst) else ()
+        long = [rank - len(shape) + place for place, size in enumerate(shape) if size > 1]
+        if len(long) == 1:
+            return long[0]
+    return 0
 
 
 def _channels(call: Any) -> int:

@@ -53,7 +53,8 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         tflite = tflite_add(pair, out.scale)
         if tflite is None:
             return Rejection("its scales differ by more than the mantissas of TFLite express")
-    elif frame.rounding == "qnnpack" and not subtract:  # PyTorch has no quantized difference
+    elif frame.rounding == "qnnpack" and biased is None and not subtract:
+        # PyTorch has no quantized difference, and no sum with real numbers.
         fixed = fixed_add(pair.a.scale, pair.b.scale, out.scale)
     low, high = frame.int8_limits
     compute = Add(

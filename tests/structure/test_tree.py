@@ -22,6 +22,7 @@ def readme_paths(where: tree.Tree) -> Iterator[str]:
 CHECKS: tuple[Check, ...] = (
     tree.wrong_imports,
     tree.long_files,
+    tree.own_renames,
     tree.wrong_file_list,
     tree.wrong_waivers,
     readme_paths,
@@ -57,6 +58,8 @@ PLANTED: tuple[tuple[Check, dict[str, str], str], ...] = (
     ),
     (tree.wrong_imports, {"accelsim/reference/a.py": "import accelsim.legalize.b"}, "QDQ graph"),
     (tree.long_files, {"accelsim/a.py": "\n" * 401}, "401 lines"),
+    (tree.own_renames, {"accelsim/emit/a.py": "partial.replace(path)"}, "by accelsim.files"),
+    (tree.own_renames, {"accelsim/emit/a.py": "tempfile.mkstemp(dir=f)"}, "by accelsim.files"),
     (tree.long_files, {"rtl/a.sv": "\n" * 401}, "401 lines"),
     (tree.wrong_file_list, {"rtl/a.sv": "", "rtl/files.f": ""}, "a.sv 0 times"),
     (tree.wrong_file_list, {"rtl/a.sv": "", "rtl/files.f": "a.sv\na.sv"}, "a.sv 2 times"),

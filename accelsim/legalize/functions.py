@@ -171,6 +171,18 @@ _COMPUTED: Mapping[str, Function] = {
     "relax.erf": _exactly(_erf),
     "relax.sin": _exactly(np.sin),
     "relax.cos": _exactly(np.cos),
+    "relax.tan": _exactly(np.tan),
+    "relax.asin": _exactly(np.arcsin),
+    "relax.acos": _exactly(np.arccos),
+    "relax.atan": _exactly(np.arctan),
+    "relax.sinh": _exactly(np.sinh),
+    "relax.cosh": _exactly(np.cosh),
+    "relax.asinh": _exactly(np.arcsinh),
+    "relax.acosh": _exactly(np.arccosh),
+    "relax.atanh": _exactly(np.arctanh),
+    "relax.greater": lambda x, _: x[0] > x[1],
+    "relax.less": lambda x, _: x[0] < x[1],
+    "relax.where": lambda x, _: np.where(x[0] != 0, x[1], x[2]),
     "relax.nn.silu": _exactly(lambda x: x * _sigmoid(x)),
     "relax.nn.gelu": _exactly(lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))),
     "relax.nn.gelu_tanh": _exactly(_gelu_tanh),
@@ -214,7 +226,8 @@ NAMED: Mapping[Chain, str] = {
 """Chains that PyTorch's exported graph has in place of one operator, and its name."""
 _ARITHMETIC = {
     *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum"),
-    *("relax.minimum", "relax.clip", "relax.nn.relu"),
+    *("relax.minimum", "relax.clip", "relax.nn.relu", "relax.greater", "relax.less"),
+    "relax.where",
 }
 FUNCTIONS: Mapping[str, str] = {
     op: MANY if op in _ARITHMETIC else op.removeprefix("relax.").removeprefix("nn.")

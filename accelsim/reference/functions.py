@@ -75,6 +75,10 @@ def _power(x: Any, exponent: Any) -> Any:
     return tirx.call_pure_extern("float64", "pow", *wide).astype("float32")
 
 
+_CURVES = ("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
+"""Functions that the C library has under the same name."""
+
+
 def steps_of() -> Mapping[str, Callable[..., Any]]:
     """Relax operator → its expression of operands and attributes."""
     return {
@@ -87,6 +91,10 @@ def steps_of() -> Mapping[str, Callable[..., Any]]:
         "relax.erf": _double(_library("erf")),
         "relax.sin": _double(_library("sin")),
         "relax.cos": _double(_library("cos")),
+        **{f"relax.{name}": _double(_library(name)) for name in _CURVES},
+        "relax.greater": lambda a, b: (a > b).astype("float32"),
+        "relax.less": lambda a, b: (a < b).astype("float32"),
+        "relax.where": lambda c, a, b: tirx.if_then_else(c > _number(0.5, c), a, b),
         "relax.nn.silu": _double(lambda x: x * _logistic(x)),
         "relax.nn.gelu": _double(_gelu),
         "relax.nn.gelu_tanh": _double(_gelu_tanh),

@@ -101,11 +101,7 @@ def swish(g: Emitter, node: OnnxNode) -> Any:
 
 def elu(g: Emitter, node: OnnxNode) -> Any:
     """Elu: x above 0, alpha · (exp(x) - 1) below."""
-    source = g.value(node.input(0))
-    above = g.emit(op.nn.relu(g.operand(source)))
-    below = g.emit(op.minimum(g.operand(source), number(0.0)))
-    grown = g.emit(op.subtract(g.emit(op.exp(below)), number(1.0)))
-    return g.emit(op.add(above, g.emit(op.multiply(grown, number(attribute(node, "alpha", 1.0))))))
+    return _bent(g, node, attribute(node, "alpha", 1.0), 1.0)
 
 
 def mish(g: Emitter, node: OnnxNode) -> Any:
@@ -113,6 +109,56 @@ def mish(g: Emitter, node: OnnxNode) -> Any:
     source = g.value(node.input(0))
     soft = g.emit(op.tanh(g.emit(op.nn.softplus(g.operand(source)))))
     return g.emit(op.multiply(g.operand(source), soft))
+
+
+def selu(g: Emitter, node: OnnxNode) -> Any:
+    """Selu: gamma times an Elu."""
+    known = (1.6732632423543772, 1.0507009873554805)
+    alpha, gamma = attribute(node, "alpha", known[0]), attribute(node, "gamma", known[1])
+    return g.emit(op.multiply(number(gamma), _bent(g, node, alpha, 1.0)))
+
+
+def celu(g: Emitter, node: OnnxNode) -> Any:
+    """Celu: x above 0, alpha · (exp(x / alpha) - 1) below."""
+    alpha = attribute(node, "alpha", 1.0)
+    return _bent(g, node, alpha, alpha)
+
+
+def _bent(g: Emitter, node: OnnxNode, factor: float, divisor: float) -> Any:
+    """x above 0, factor · (exp(x / divisor) - 1) below."""
+    source = g.value(node.input(0))
+    above = g.emit(op.nn.relu(g.operand(source)))
+    below = g.emit(op.minimum(g.operand(source), number(0.0)))
+    if divisor != 1.0:
+        below = g.emit(op.divide(below, number(divisor)))
+    grown = g.emit(op.subtract(g.emit(op.exp(below)), number(1.0)))
+    return g.emit(op.add(above, g.emit(op.multiply(grown, number(factor)))))
+
+
+def softsign(g: Emitter, node: OnnxNode) -> Any:
+    """x / (1 + |x|)."""
+    source = g.value(node.input(0))
+    raised = g.emit(op.add(g.emit(op.abs(g.operand(source))), number(1.0)))
+    return g.emit(op.divide(g.operand(source), raised))
+
+
+def thresholded(g: Emitter, node: OnnxNode) -> Any:
+    """ThresholdedRelu: x above alpha, else 0."""
+    source = g.value(node.input(0))
+    above = g.emit(op.greater(g.operand(source), number(attribute(node, "alpha", 1.0))))
+    return g.emit(op.where(above, g.operand(source), number(0.0)))
+
+
+def shrink(g: Emitter, node: OnnxNode) -> Any:
+    """Shrink: x towards 0 by the bias, and 0 within lambd of it."""
+    source = g.value(node.input(0))
+    limit, bias = attribute(node, "lambd", 0.5), number(attribute(node, "bias", 0.0))
+    over = g.emit(op.greater(g.operand(source), number(limit)))
+    under = g.emit(op.less(g.operand(source), number(-limit)))
+    low = g.emit(op.add(g.operand(source), bias))
+    high = g.emit(op.subtract(g.operand(source), bias))
+    inner = g.emit(op.where(over, high, number(0.0)))
+    return g.emit(op.where(under, low, inner))
 
 
 def gelu(g: Emitter, node: OnnxNode) -> Any:
@@ -193,6 +239,15 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "Sign": op.sign,
     "Sin": op.sin,
     "Cos": op.cos,
+    "Tan": op.tan,
+    "Asin": op.asin,
+    "Acos": op.acos,
+    "Atan": op.atan,
+    "Sinh": op.sinh,
+    "Cosh": op.cosh,
+    "Asinh": op.asinh,
+    "Acosh": op.acosh,
+    "Atanh": op.atanh,
     "Not": op.logical_not,
 }
 _BINARY: dict[str, Callable[..., Any]] = {
@@ -202,6 +257,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "Pow": op.power,
     "And": op.logical_and,
     "Or": op.logical_or,
+    "Xor": op.logical_xor,
     "Equal": op.equal,
     "Greater": op.greater,
     "GreaterOrEqual": op.greater_equal,
@@ -224,6 +280,11 @@ CONVERTERS: dict[str, Converter] = {
     "Swish": swish,
     "Elu": elu,
     "Mish": mish,
+    "Selu": selu,
+    "Celu": celu,
+    "Softsign": softsign,
+    "ThresholdedRelu": thresholded,
+    "Shrink": shrink,
     "Gelu": gelu,
     "com.microsoft:Gelu": gelu,
     "Reciprocal": reciprocal,

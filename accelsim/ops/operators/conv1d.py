@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from accelsim.ops.edges import rounded
-from accelsim.ops.operators.convolution import GROUPS, ConvSpec, convolution, draw_conv, facts
+from accelsim.ops.operators.convolution import convolution, draw_conv
+from accelsim.ops.weights import GROUPS, ConvSpec, facts
 from accelsim.spec.config import Config
 
 

@@ -13,9 +13,10 @@ from accelsim.ops.case import Case, Weight
 from accelsim.ops.edges import rounded, square_beyond
 from accelsim.ops.modules import Builder, constant
 from accelsim.ops.operator import Operator
-from accelsim.ops.operators.convolution import GROUPS, ConvSpec, draw_conv, facts
+from accelsim.ops.operators.convolution import draw_conv
 from accelsim.ops.torch_kernels import quantized_weight
 from accelsim.ops.values import MATRIX_ERROR, activation, output_zero, weighted
+from accelsim.ops.weights import GROUPS, ConvSpec, facts
 from accelsim.spec.config import Config
 
 op = relax.op

@@ -1,8 +1,8 @@
-"""Convolution, depthwise convolution and linear layers: products with constant weights."""
+"""Convolution and depthwise convolution: windows times constant weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -10,57 +10,31 @@ import numpy as np
 import torch
 from tvm import relax
 
-from accelsim.ops.case import Activation, Case, Spec, Weight, sized
+from accelsim.ops.case import Case
 from accelsim.ops.edges import rounded, side_beyond, square_beyond
 from accelsim.ops.modules import Builder, constant
 from accelsim.ops.operator import Facts, Operator
 from accelsim.ops.torch_kernels import quantized_weight
 from accelsim.ops.values import (
-    MATRIX_ERROR,
-    activation,
     choice,
     drawn,
-    output_zero,
     size_between,
-    weighted,
+)
+from accelsim.ops.weights import (
+    GROUPS,
+    ROUNDED,
+    ConvSpec,
+    facts,
+    groups_of,
+    make_weighted,
+    padding_at_end,
+    summation_error,
+    torch_weighted,
 )
 from accelsim.spec.config import Config
 
 op = relax.op
-ROUNDINGS = ("qnnpack", "fp32", "tflite", "onnxruntime")
 KERNELS = ((1, 1), (3, 3), (2, 3), (5, 1), (3, 2))
-LIMITS = (
-    "weights int8, per tensor or per output channel; one weight zero point",
-    "sums that cannot leave int32 for any input",
-)
-GROUPS = "groups whose weights, expanded, are at most 2^24"
-PEERS = ("PyTorch qnnpack", "ONNX Runtime", "LiteRT")
-ROUNDED = ("plain", "zero_points_high", "per_channel", "saturating", "small_multiplier", "relu")
-
-
-@dataclass(frozen=True, slots=True)
-class WeightSpec(Spec):
-    """A product with weights: linear layers have no more attributes than these."""
-
-    outputs: int = sized(8, 1)
-    per_channel: bool = False
-    weight_zero: int = 0
-    full: bool = False  # biases up to the ends of int32
-
-
-@dataclass(frozen=True, slots=True)
-class ConvSpec(WeightSpec):
-    """A convolution over one or two axes; a depthwise one has as many outputs as channels.
-
-    `extra` rows and columns of padding are at the end only.
-    """
-
-    kernel: tuple[int, ...] = (1, 1)
-    stride: tuple[int, ...] = (1, 1)
-    padding: tuple[int, ...] = (0, 0)
-    dilation: tuple[int, ...] = (1, 1)
-    groups: int = 1
-    extra: tuple[int, ...] = (0, 0)
 
 
 def conv_edges(config: Config) -> tuple[ConvSpec, ...]:
@@ -128,39 +102,6 @@ def depthwise_edges(config: Config) -> tuple[ConvSpec, ...]:
     return tuple(replace(spec, outputs=spec.channels) for spec in (*kept, many, large, full))
 
 
-def linear_edges(config: Config) -> tuple[WeightSpec, ...]:
-    """Vectors of one element up to more than the buffers hold, some in other roundings."""
-    specs = _linear_specs(config)
-    return (*specs, *rounded(specs, ROUNDED))
-
-
-def _linear_specs(config: Config) -> tuple[WeightSpec, ...]:
-    lanes = config.lanes
-    plain = WeightSpec("plain", channels=3 * lanes, outputs=2 * lanes, size=())
-    deep = config.wgt_rows // 2 + lanes
-    wide = (config.par_rows // 2 + 1) * lanes
-    return (
-        plain,
-        replace(plain, name="one_input", channels=1),
-        replace(plain, name="one_output", outputs=1),
-        replace(plain, name="lanes_minus_one", channels=lanes - 1, outputs=lanes - 1),
-        replace(plain, name="lanes_plus_one", channels=lanes + 1, outputs=lanes + 1),
-        replace(plain, name="five_rows", batch=5),
-        replace(plain, name="beyond_weights", channels=deep, outputs=lanes + 1),
-        replace(plain, name="beyond_parameters", outputs=wide),
-        replace(plain, name="zero_points_low", zeros=(0, 0)),
-        replace(plain, name="zero_points_high", zeros=(255, 255)),
-        replace(plain, name="weight_zero_point", weight_zero=127, zeros=(128, 128)),
-        replace(plain, name="per_channel", per_channel=True),
-        replace(plain, name="saturating", spread=600.0, few="most of its outputs saturate"),
-        replace(plain, name="smallest_scale", input_scale=2.0**-20),
-        replace(plain, name="largest_scale", input_scale=2.0**4),
-        replace(plain, name="full_accumulators", full=True, outputs=4 * lanes),
-        replace(plain, name="ends_only", values="ends"),
-        replace(plain, name="relu", relu=True),
-    )
-
-
 def draw_conv(rng: np.random.Generator, config: Config) -> ConvSpec:
     """Any window that fits, any zero point where there is one scale."""
     common = drawn(rng, config.lanes, 2)
@@ -190,57 +131,11 @@ def draw_depthwise(rng: np.random.Generator, config: Config) -> ConvSpec:
     return replace(spec, outputs=spec.channels, groups=1)
 
 
-def draw_linear(rng: np.random.Generator, config: Config) -> WeightSpec:
-    """Up to nine blocks of inputs, up to five rows."""
-    common = drawn(rng, config.lanes, 2)
-    common |= {"size": (), "batch": int(rng.integers(1, 6))}
-    common["channels"] = int(rng.integers(1, 9 * config.lanes))
-    outputs = int(rng.integers(1, 3 * config.lanes))
-    return WeightSpec(**common, outputs=outputs, per_channel=bool(rng.integers(2)))
-
-
 def legal_conv(spec: ConvSpec) -> bool:
     """Whether a window fits into the padded input, and channels divide into groups."""
     axes = zip(spec.size, spec.kernel, spec.padding, spec.dilation, strict=True)
     divides = spec.channels % spec.groups == spec.outputs % spec.groups == 0
     return divides and all(size + 2 * pad >= (k - 1) * d + 1 for size, k, pad, d in axes)
-
-
-def groups_of(case: Case) -> int:
-    """Groups of a convolution."""
-    spec: Any = case.spec
-    return int(spec.channels if case.operator == "depthwise_conv2d" else spec.groups)
-
-
-def make_weighted(rng: np.random.Generator, operator: str, spec: Any) -> Case:
-    """A case whose weights fit its operator."""
-    shape: tuple[int, ...] = (spec.outputs, spec.channels)
-    if operator == "flatten":
-        shape = (spec.outputs, spec.channels * spec.size[0] * spec.size[1])
-    elif operator == "depthwise_conv2d":
-        shape = (spec.channels, 1, *spec.kernel)
-    elif operator in ("conv1d", "conv2d"):
-        shape = (spec.outputs, spec.channels // spec.groups, *spec.kernel)
-    source = activation(rng, spec)
-    weight, scale = weighted(
-        rng, spec, shape, source, per_channel=spec.per_channel, weight_zero=spec.weight_zero
-    )
-    if spec.full:
-        weight, scale = _full(rng, weight, source)
-    return Case(operator, spec, (source,), scale, output_zero(rng, spec, 1), weight)
-
-
-def _full(
-    rng: np.random.Generator, weight: Weight, source: Activation
-) -> tuple[Weight, np.float32]:
-    """Biases from one end of int32 to the other, as far as the products leave room."""
-    terms = int(np.prod(weight.values.shape[1:]))
-    room = 2**31 - 2 * terms * 255 * 255 - 2**8  # float32 holds these biases in steps of 128
-    share = rng.uniform(-1, 1, weight.bias.size)
-    share[:2] = (-1, 1)
-    step = source.scale * np.resize(weight.scale, weight.bias.size)
-    bias = (share * room * step).astype(np.float32)
-    return replace(weight, bias=bias), np.float32(2**31 / 120 * step.max())
 
 
 def _relax_conv(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
@@ -267,49 +162,6 @@ def conv_product(build: Builder, case: Case, x: Any, weight: Any) -> Any:
     )
 
 
-def relax_linear(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
-    """A linear layer, of a flattened map too."""
-    assert case.weight is not None
-    result = linear_product(build, case, sources[0], build.weight(case, quantized))
-    return build.emit(op.add(result, constant(case.weight.bias, "float32")))
-
-
-def linear_product(build: Builder, case: Case, x: Any, weight: Any) -> Any:
-    """The product with the transposed weight alone, of any dtype."""
-    if len(case.inputs[0].values.shape) > 2:
-        assert case.weight is not None
-        x = build.emit(op.reshape(x, (case.spec.batch, case.weight.values.shape[1])))
-    return build.emit(op.matmul(x, build.emit(op.permute_dims(weight))))
-
-
-def torch_weighted(case: Case, sources: list[Any], magnitude: bool = False) -> Any:
-    """PyTorch's float kernel; with `magnitude` of the absolute values."""
-    assert case.weight is not None
-    x = sources[0]
-    weight, bias = (torch.from_numpy(v).to(x.dtype) for v in (case.weight.reals, case.weight.bias))
-    if magnitude:
-        x, weight, bias = x.abs(), weight.abs(), bias.abs()
-    if weight.ndim == 2:
-        return torch.nn.functional.linear(x.flatten(1), weight, bias)
-    spec: Any = case.spec
-    functional = torch.nn.functional
-    run: Any = functional.conv2d if len(spec.size) == 2 else functional.conv1d
-    geometry = (spec.stride, spec.padding, spec.dilation, groups_of(case))
-    return run(functional.pad(x, _ends(spec)), weight, bias, *geometry)
-
-
-def _ends(spec: ConvSpec) -> tuple[int, ...]:
-    """Padding that is at the end only, as PyTorch's pad takes it."""
-    return tuple(amount for extra in reversed(spec.extra) for amount in (0, extra))
-
-
-def summation_error(case: Case, sources: list[Any], result: Any) -> Any:
-    """The bound of a sum of n products in any order: n·u·Σ|x·w| with unit round-off u."""
-    assert case.weight is not None
-    terms = int(np.prod(case.weight.values.shape[1:])) + 1
-    return torch_weighted(case, sources, magnitude=True) * (terms * MATRIX_ERROR)
-
-
 def _quantized_conv(case: Case, inputs: list[Any]) -> Any:
     spec: Any = case.spec
     assert case.weight is not None
@@ -322,33 +174,10 @@ def _quantized_conv(case: Case, inputs: list[Any]) -> Any:
     x = inputs[0]
     if any(spec.extra):
         zero = x.q_zero_point()
-        stored = torch.nn.functional.pad(x.int_repr(), _ends(spec), value=zero)
+        stored = torch.nn.functional.pad(x.int_repr(), padding_at_end(spec), value=zero)
         x = torch._make_per_tensor_quantized_tensor(stored, x.q_scale(), zero)
     run = getattr(kernels, f"{name}_relu" if spec.relu else name)
     return run(x, packed, float(case.scale), case.zero)
-
-
-def quantized_linear(case: Case, inputs: list[Any]) -> Any:
-    """qnnpack's linear layer."""
-    assert case.weight is not None
-    kernels = torch.ops.quantized
-    packed = kernels.linear_prepack(
-        quantized_weight(case.weight), torch.from_numpy(case.weight.bias)
-    )
-    flat = inputs[0].contiguous().flatten(1)
-    result = kernels.linear(flat, packed, float(case.scale), case.zero)
-    return torch.relu(result) if case.spec.relu else result
-
-
-def facts(instruction: str, *limits: str, others: tuple[str, ...] = ()) -> Facts:
-    """What the support matrix says of a product with weights."""
-    return Facts(
-        types="int8 or uint8 activations, int8 weights, int32 bias and sums",
-        limits=(*limits, *LIMITS),
-        instructions=("load", "store", *others, instruction, "drain"),
-        roundings=ROUNDINGS,
-        exact=PEERS,
-    )
 
 
 def convolution(name: str, edges: Any, draw: Any, facts: Facts) -> Operator:
@@ -376,18 +205,5 @@ OPERATORS = (
         depthwise_edges,
         draw_depthwise,
         facts("dwconv", "one output a channel", others=("conv",)),  # which one channel takes
-    ),
-    Operator(
-        "linear",
-        facts("conv"),
-        linear_edges,
-        draw_linear,
-        make_weighted,
-        relax=relax_linear,
-        torch=torch_weighted,
-        quantized=quantized_linear,
-        error=summation_error,
-        product=linear_product,
-        spec=WeightSpec,
     ),
 )

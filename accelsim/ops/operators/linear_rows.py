@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from tvm import relax
 
 from accelsim.ops.case import Case, sized
 from accelsim.ops.edges import rounded
 from accelsim.ops.modules import Builder, constant
 from accelsim.ops.operator import Operator
-from accelsim.ops.operators.convolution import WeightSpec, facts, op
 from accelsim.ops.torch_kernels import quantized_weight
 from accelsim.ops.values import MATRIX_ERROR, activation, choice, drawn, output_zero, weighted
+from accelsim.ops.weights import WeightSpec, facts
 from accelsim.spec.config import Config
+
+op = relax.op
 
 
 @dataclass(frozen=True, slots=True)

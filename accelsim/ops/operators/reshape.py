@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 
 from accelsim.ops.operator import Facts, Operator
-from accelsim.ops.operators.convolution import (
-    WeightSpec,
-    linear_product,
-    make_weighted,
-    quantized_linear,
-    relax_linear,
-    summation_error,
-    torch_weighted,
-)
+from accelsim.ops.operators.linear import linear_product, quantized_linear, relax_linear
 from accelsim.ops.values import drawn, size_between
+from accelsim.ops.weights import WeightSpec, make_weighted, summation_error, torch_weighted
 from accelsim.spec.config import Config
 
 

@@ -15,6 +15,8 @@ the factor where there is one. PyTorch's own `_equalize` knows neither batch nor
 from __future__ import annotations
 
 import copy
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +66,13 @@ def equalized(module: nn.Module, model: str) -> tuple[nn.Module, tuple[Pair, ...
 
 def find_pairs(module: nn.Module, model: str) -> tuple[Pair, ...]:
     """Pairs of layers, each used once, with nothing between them that a factor cannot pass."""
-    _, graph, _ = float_graph(copy.deepcopy(module), model)
+    copied: Any = copy.deepcopy(module)
+    for path, layer in copied.named_modules():
+        layer.own_path = path  # which copies for further calls of a layer have, too
+    repaired, graph, _ = float_graph(copied, model)
     modules = dict(module.named_modules())
-    uses: dict[str, int] = {}
-    for node in graph.nodes:
-        if node.op == "call_module":
-            uses[str(node.target)] = uses.get(str(node.target), 0) + 1
+    called = [str(node.target) for node in graph.nodes if node.op == "call_module"]
+    uses = Counter(getattr(repaired.get_submodule(one), "own_path", one) for one in called)
     found = []
     for node in graph.nodes:
         path = _layer_path(node, modules, uses)
@@ -95,7 +98,9 @@ def find_pairs(module: nn.Module, model: str) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def _layer_path(node: fx.Node, modules: dict[str, nn.Module], uses: dict[str, int]) -> str | None:
+def _layer_path(
+    node: fx.Node, modules: Mapping[str, nn.Module], uses: Mapping[str, int]
+) -> str | None:
     """Path of a layer with weights that is called once."""
     path = str(node.target)
     known = node.op == "call_module" and isinstance(modules.get(path), _LAYERS)

@@ -77,6 +77,34 @@ def test_every_layer_ends_within_a_factor_of_two_of_what_reads_it() -> None:
     assert torch.equal(module(x), source.float_module(x))
 
 
+class Again(nn.Module):
+    """A layer, or a batch norm, that is called a second time further on."""
+
+    def __init__(self, norm: bool) -> None:
+        super().__init__()
+        self.first, self.twice, self.last = (nn.Conv2d(4, 4, 1) for _ in range(3))
+        self.bn, self.norm = nn.BatchNorm2d(4), norm
+        with torch.no_grad():
+            self.first.weight[1] *= 64
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.bn(self.first(x)) if self.norm else self.first(x))
+        if self.norm:
+            result: torch.Tensor = self.last(torch.relu(self.bn(self.twice(y))))
+        else:
+            result = self.twice(torch.relu(self.twice(y)))
+        return result
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_what_is_called_again_further_on_keeps_its_weights(norm: bool) -> None:
+    torch.manual_seed(0)
+    network = Again(norm).eval()
+    module, pairs = equalized(network, "again")
+    x = torch.randn(2, 4, 5, 5)
+    assert pairs == () and torch.equal(module(x), network(x))
+
+
 class Between(nn.Module):
     """Two layers with something between them."""
 

@@ -24,7 +24,8 @@ import numpy as np
 from accelsim.artifacts import Launch, RunResult
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import random_skews
-from accelsim.cosim.session import Cosim, launch_placement
+from accelsim.cosim.session import Cosim
+from accelsim.cosim.setup import launch_placement
 from accelsim.errors import AccelsimError
 from accelsim.programs import coverage
 from accelsim.programs.broken import KINDS, broken

@@ -32,18 +32,24 @@ from accelsim.cosim.build import cache_root, wave_format
 from accelsim.cosim.channel import Message
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.model import build_model
-from accelsim.cosim.placement import ORIGIN, Placement, check_gaps, fill_gaps, place
+from accelsim.cosim.placement import ORIGIN, Placement, check_gaps, fill_gaps
 from accelsim.cosim.process import Child
 from accelsim.cosim.records import read_records
+from accelsim.cosim.setup import (
+    AFTER_RESET,
+    RESULT_REGISTERS,
+    SOFT_RESET,
+    START,
+    launch_placement,
+    launch_regions,
+    register_reads,
+    register_writes,
+)
 from accelsim.errors import InputError, RtlError, TimeLimitError, ToolError
-from accelsim.spec import isa
 from accelsim.spec.config import Config
-from accelsim.spec.registers import address, token_presets
+from accelsim.spec.registers import address
 
 BACKEND = "rtl"
-BASES = 8
-ENGINES = 4
-WATCHDOG_MAX = (1 << 32) - 1
 # Beyond the watchdog: time in which engines finish, AXI drains and the interrupt rises.
 GRACE_CYCLES = 1 << 20
 SMALLEST_MEMORY = 1 << 20
@@ -57,66 +63,6 @@ WAVE_REASON = (
 
 _sequence = itertools.count()
 _log = logging.getLogger(__name__)
-
-
-def launch_regions(launch: Launch) -> dict[int, NDArray[np.uint8]]:
-    """Contents by base register: `launch.dram`, with program and constants where it lacks them."""
-    program = launch.program
-    regions = {base: np.asarray(data, dtype=np.uint8).ravel() for base, data in launch.dram.items()}
-    implied = {
-        isa.PROGRAM_BASE: np.ascontiguousarray(program.words, dtype="<u4").view(np.uint8).ravel(),
-        isa.WEIGHTS_BASE: np.frombuffer(program.constants, dtype=np.uint8),
-    }
-    for base in regions:
-        if not 0 <= base < BASES:
-            raise InputError(f"launch of {program.symbol}: base register {base}, use 0 to 7.")
-    return {**{base: data for base, data in implied.items() if len(data)}, **regions}
-
-
-def launch_placement(launch: Launch, skews: Mapping[int, int] | None = None) -> Placement:
-    """Where the regions of a launch lie, `skews` bytes beyond a page each."""
-    return place({base: len(data) for base, data in launch_regions(launch).items()}, skews)
-
-
-def register_writes(launch: Launch, placement: Placement) -> list[tuple[int, int]]:
-    """(address, data) pairs that set up a run. Raises InputError for presets that do not fit."""
-    program = launch.program
-    writes = [
-        (address("PROGRAM_LENGTH"), len(program.words)),
-        (address("PROGRAM_OPCODES"), program.opcode_mask),
-        (address("PROGRAM_HASH_LO"), program.contract_hash & 0xFFFFFFFF),
-        (address("PROGRAM_HASH_HI"), program.contract_hash >> 32),
-        (address("WATCHDOG"), min(launch.cycle_limit, WATCHDOG_MAX)),
-        (address("IRQ_ENABLE"), 1),
-    ]
-    for base in range(BASES):
-        known = base in placement.offsets
-        where = placement.address(base) if known else ORIGIN
-        writes.append((address("BASE_LO", base), where & 0xFFFFFFFF))
-        writes.append((address("BASE_HI", base), where >> 32))
-        writes.append((address("SIZE", base), placement.sizes[base] if known else 0))
-    for index, tokens in enumerate(token_presets(launch.semaphores)):
-        writes.append((address("PRESET", index), tokens))
-    return writes
-
-
-START = (address("CTRL"), 1)
-SOFT_RESET = (address("CTRL"), 2)
-
-
-RESULT_REGISTERS = ("STATUS", "ERROR_CODE", "ERROR_INDEX", "ERROR_ENGINE", "CYCLES_LO", "CYCLES_HI")
-
-
-AFTER_RESET = tuple(
-    address(name)
-    for name in (*RESULT_REGISTERS, "IRQ_ENABLE", "IRQ_STATUS", "PROGRAM_LENGTH", "WATCHDOG")
-)
-
-
-def register_reads() -> list[int]:
-    """Addresses that are read after a run: the result registers, then all semaphores."""
-    semaphores = [address("SEMAPHORE", index) for index in range(ENGINES * ENGINES)]
-    return [*(address(name) for name in RESULT_REGISTERS), *semaphores]
 
 
 class Cosim:

@@ -19,7 +19,8 @@ from accelsim.artifacts import Launch
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.model import build_model
 from accelsim.cosim.placement import ORIGIN, place
-from accelsim.cosim.session import GRACE_CYCLES, START, Cosim, launch_regions, register_writes
+from accelsim.cosim.session import GRACE_CYCLES, Cosim
+from accelsim.cosim.setup import START, launch_regions, register_writes
 from accelsim.errors import ToolError
 
 NEAR_CYCLES = 16  # the counters start and end at slightly different events

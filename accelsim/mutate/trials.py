@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from accelsim.artifacts import Launch, Program, RunResult
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import place
-from accelsim.cosim.session import Cosim, launch_regions
+from accelsim.cosim.session import Cosim
+from accelsim.cosim.setup import launch_regions
 from accelsim.mutate.register_trial import BusyTrial, RegisterTrial
 from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import chain, launch

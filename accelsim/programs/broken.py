@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accelsim.artifacts import Launch
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.placement import Placement, place
-from accelsim.cosim.session import launch_regions
+from accelsim.cosim.setup import launch_regions
 from accelsim.programs.building import REGION_BEATS
 from accelsim.simulate import BusFault
 from accelsim.simulate.decoded import END, make_op

@@ -13,7 +13,8 @@ import pytest
 from accelsim.artifacts import Launch, LayerOp, RunResult
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import PAGE_BYTES, random_skews
-from accelsim.cosim.session import Cosim, launch_placement
+from accelsim.cosim.session import Cosim
+from accelsim.cosim.setup import launch_placement
 from accelsim.emit.layout import launch_memory
 from accelsim.emit.program import compile_region
 from accelsim.simulate.machine import Simulator

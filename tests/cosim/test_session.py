@@ -17,7 +17,8 @@ import pytest
 from accelsim.artifacts import Launch, Program, bare_program
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.placement import ORIGIN, PAGE_BYTES
-from accelsim.cosim.session import Cosim, launch_placement, register_writes
+from accelsim.cosim.session import Cosim
+from accelsim.cosim.setup import launch_placement, register_writes
 from accelsim.cosim.speed import measure
 from accelsim.errors import InputError, RtlError, TimeLimitError, ToolError
 from accelsim.simulate import Simulator
@@ -168,7 +169,8 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from accelsim.cosim.session import Cosim, launch_placement, register_writes
+from accelsim.cosim.session import Cosim
+from accelsim.cosim.setup import launch_placement, register_writes
 from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS
 from accelsim.spec.registers import address

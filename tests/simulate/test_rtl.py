@@ -14,7 +14,8 @@ import pytest
 
 from accelsim.cosim.memory import MemoryOptions
 from accelsim.cosim.placement import random_skews
-from accelsim.cosim.session import Cosim, launch_placement
+from accelsim.cosim.session import Cosim
+from accelsim.cosim.setup import launch_placement
 from accelsim.programs.broken import KINDS, broken
 from accelsim.programs.building import launch
 from accelsim.programs.streams import overlapping, regions, serial

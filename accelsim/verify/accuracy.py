@@ -15,6 +15,7 @@ from accelsim.artifacts import I8, Launch, QuantizedModel, RunResult, SourceMode
 from accelsim.codegen import set_backend
 from accelsim.emit import read_tensor
 from accelsim.metrics import Metric, load_metric
+from accelsim.verify.golden_file import GoldenCount, classes_of
 from accelsim.verify.input_files import Samples
 from accelsim.verify.inputs import balanced, batches
 from accelsim.verify.layers import LayerCheck
@@ -35,8 +36,7 @@ class _Count:
     wrong: int = 0
     same: int = 0
     asked: int = 0  # samples whose class the framework gave
-    golden: tuple[int, int, float] = (0, 0, 0.0)  # elements, different, furthest
-    other_class: int = 0  # than the golden's
+    golden: GoldenCount = field(default_factory=GoldenCount)
     outputs: list[Outputs] = field(default_factory=list)  # batch by batch
     group: list[int] = field(default_factory=list)  # the samples, in this order
 
@@ -64,6 +64,7 @@ def measure(
         "framework": _framework_outputs(check, samples, shapes, consecutive),
     }
     classes = _classes(others["framework"], batch)
+    theirs = _first_outputs(others["framework"], batch)
     groups = {
         name: _groups(samples.labels, total, batch, limit, run.options.seed)
         for name, limit in (("sim", run.options.test_images), ("rtl", run.options.rtl_images))
@@ -90,7 +91,7 @@ def measure(
         for name, chosen in groups.items():
             if group in chosen:
                 outputs = _run(name, check, library, inputs, expected, counts[name])
-                _judge(counts[name], outputs, np.asarray(group), samples, classes)
+                _judge(counts[name], outputs, np.asarray(group), samples, classes, theirs)
     varied = frozenset(name for name, (low, high) in seen.items() if low < high)
     answers = {name: (found, np.arange(total)) for name, found in others.items() if found}
     answers["integer"] = ([integer[group] for group in judged], np.arange(total))
@@ -172,6 +173,7 @@ def _judge(
     group: np.ndarray,
     samples: Samples,
     framework: np.ndarray | None,
+    outputs_there: np.ndarray | None,
 ) -> None:
     """Keep what a backend answered; count the framework's answers and the golden's of the file."""
     count.outputs.append(outputs)
@@ -181,23 +183,8 @@ def _judge(
         count.asked += len(group)
         count.same += int((found == framework[group]).sum())
     if samples.golden is not None:
-        golden = samples.golden[group].reshape(outputs[0].shape)
-        apart = np.abs(outputs[0].astype(np.float64) - golden.astype(np.float64))
-        elements, different, furthest = count.golden
-        count.golden = (
-            elements + golden.size,
-            different + int(np.count_nonzero(apart)),
-            max(furthest, float(apart.max())),
-        )
-        theirs = classes_of(golden, len(group))
-        if found is not None and theirs is not None:
-            count.other_class += int((found != theirs).sum())
-
-
-def classes_of(output: np.ndarray, batch: int) -> np.ndarray | None:
-    """The class of each sample, the first of the largest; None where there is one value only."""
-    rows = output.reshape(batch, -1)
-    return rows.argmax(1) if rows.shape[1] > 1 else None
+        theirs = None if outputs_there is None else outputs_there[group]
+        count.golden.add(outputs[0], samples.golden[group], theirs, len(group))
 
 
 def _classes(batches: list[Outputs] | None, batch: int) -> np.ndarray | None:
@@ -205,6 +192,12 @@ def _classes(batches: list[Outputs] | None, batch: int) -> np.ndarray | None:
     found = [classes_of(outputs[0], batch) for outputs in batches or []]
     known = [one for one in found if one is not None]
     return np.concatenate(known) if known and len(known) == len(found) else None
+
+
+def _first_outputs(batches: list[Outputs] | None, batch: int) -> np.ndarray | None:
+    """The first output of every sample in a row (samples, elements)."""
+    rows = [outputs[0].reshape(batch, -1) for outputs in batches or []]
+    return np.concatenate(rows) if rows else None
 
 
 def _float_outputs(
@@ -277,9 +270,5 @@ def _accuracy(
         compared={name: count.compared for name, count in counts.items()},
         agreement={name: (one.same, one.asked) for name, one in counts.items() if one.asked},
         varied=varied,
-        golden={
-            name: (*one.golden, one.other_class)
-            for name, one in counts.items()
-            if samples.golden is not None
-        },
+        golden={name: one.golden for name, one in counts.items() if samples.golden is not None},
     )

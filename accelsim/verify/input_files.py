@@ -34,6 +34,7 @@ class Samples:
     origin: str
     labels: np.ndarray | None = None  # (samples, ...): class numbers, or what the metric takes
     golden: np.ndarray | None = None  # of the model's first output, (samples, ...)
+    passed_over: tuple[str, ...] = ()  # names of other goldens in the file
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it under the names that a file has."""
@@ -90,11 +91,8 @@ def read_samples(path: Path, signature: Signature) -> Samples:
     arrays = _named(path, _load(path, signature.names), signature.names)
     labels = next((arrays.pop(name) for name in LABELS if name in arrays), None)
     golden = next((arrays.pop(name) for name in GOLDEN if name in arrays), None)
-    arrays = {
-        name: value
-        for name, value in arrays.items()
-        if name in signature.names or not name.startswith(PASSED_OVER)
-    }
+    others = [one for one in arrays if one not in signature.names and one.startswith(PASSED_OVER)]
+    arrays = {name: value for name, value in arrays.items() if name not in others}
     _refuse_others(path, arrays, signature.names)
     inputs = {
         name: _checked(path, name, arrays[name], shape, dtype, signature, many=True)
@@ -116,7 +114,7 @@ def read_samples(path: Path, signature: Signature) -> Samples:
         raise InputError(
             f"input {path}: the golden has shape {golden.shape}, expected {samples} samples"
         )
-    return Samples(inputs, f"the samples of {path.name}", labels, golden)
+    return Samples(inputs, f"the samples of {path.name}", labels, golden, tuple(others))
 
 
 def arrays_of(path: Path, signature: Signature) -> dict[str, np.ndarray]:

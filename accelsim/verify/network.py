@@ -67,15 +67,19 @@ def _accuracy(
     for name, wrong in found.wrong.items():
         title = f"layers and outputs of {samples.origin} on {name}"
         _check(record, title, found.compared[name], wrong)
-    for name, (elements, different, furthest, classes) in found.golden.items():
-        title = f"golden of {samples.origin} on {name}, differences of at most {furthest:g}"
+    for name, golden in found.golden.items():
+        where = f"{samples.origin} on {name}"
+        title = f"golden of {where}, differences of at most {golden.furthest:g}"
+        problems = golden.problems(where)
+        record.problems += problems
         record.checks.append(
-            {"name": title, "elements": elements, "mismatches": different, "gate": False}
+            {
+                "name": title,
+                "elements": golden.elements,
+                "mismatches": golden.different,
+                "gate": bool(problems),
+            }
         )
-        if classes:
-            record.problems.append(
-                f"{samples.origin} on {name}: the class of {classes:,} is not the golden's"
-            )
 
 
 def _self_test(run: Verification, check: LayerCheck, whole: Whole) -> None:
@@ -141,6 +145,8 @@ def note_not_run(run: Verification, source: SourceModel, batch: Batch) -> None:
             runs = name in options.backends and (name != "rtl" or options.rtl_runs_network)
             if runs and limit < total:
                 notes.append(f"{total - limit} of {total} samples on {name}")
+        if samples.passed_over:
+            notes.append(f"{', '.join(samples.passed_over)} of {samples.origin}: not compared")
         if source.test_inputs is not None and batch.own_samples:
             notes.append("the model's own test split: --input gave samples")
     if options.rtl_layers is not None and options.layer is None:

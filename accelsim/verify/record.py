@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from accelsim.artifacts import LayerReport, Program
 from accelsim.compare import Waiver, failing
 from accelsim.errors import INTERRUPTED
+from accelsim.verify.golden_file import GoldenCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Accuracy:
     compared: Mapping[str, int]
     agreement: Mapping[str, tuple[int, int]]  # samples of the framework's class, samples
     varied: frozenset[str]  # layers whose golden has more than one value over all samples
-    golden: Mapping[str, tuple[int, int, float, int]]  # elements, different, furthest, classes
+    golden: Mapping[str, GoldenCount]  # the file's, of backends
 
 
 @dataclass(slots=True)

@@ -15,10 +15,12 @@ from accelsim.codegen import CompiledModel, compile_model
 from accelsim.compare import Waiver, apply_waivers, not_needed, read_waivers
 from accelsim.errors import InputError, TimeLimitError, ending
 from accelsim.importer import load_model
+from accelsim.metrics import load_metric
 from accelsim.quantize import quantize
 from accelsim.reference.torch_engines import engine_notes
 from accelsim.verify import folder
 from accelsim.verify.backends import build_rtl, open_backends
+from accelsim.verify.golden_file import check_golden
 from accelsim.verify.goldens import BatchGoldens, Goldens
 from accelsim.verify.inputs import Batch, choose_input
 from accelsim.verify.layers import LayerCheck, Whole, check_layer, host_layers, run_whole
@@ -62,8 +64,11 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
         "sources_sha256": folder.source_hash(options.config),
     }
     waivers = _waivers(options)
+    if options.metric is not None:
+        load_metric(options.metric)  # refused now, and not after an hour
     source, quantized = _model(run)
     batch = choose_input(source, quantized, options.input, options.seed)
+    check_golden(batch.samples, quantized)
     record.input_origin = batch.origin
     given = batch.samples if batch.own_samples and batch.samples is not None else None
     record.inputs_sha256 = folder.write_inputs(

@@ -13,6 +13,7 @@ import pytest
 
 from accelsim.artifacts import Backend, Launch, QuantizedModel, RunResult
 from accelsim.errors import InputError
+from accelsim.reference.integer import build
 from accelsim.report import document
 from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS
@@ -150,15 +151,39 @@ def test_labels_and_golden_of_a_file_are_compared_with_every_sample(
     golden = np.zeros((3, 7, 5, 5), np.int8)
     golden[:, 0, 0, 0] = 1
     path = saved(tmp_path, quantized, 3, labels=np.array([0, 1, 2]), golden=golden, y_other=golden)
-    record = verified(quantized, tmp_path, monkeypatch, input=path)
+    metric = tmp_path / "metric.py"
+    metric.write_text("def half(outputs, labels):\n    return 0.5\n")
+    record = verified(quantized, tmp_path, monkeypatch, input=path, metric=f"{metric}:half")
     assert record.accuracy is not None and record.accuracy.samples == {"integer": 3, "sim": 3}
-    elements, different, furthest, classes = record.accuracy.golden["sim"]
-    assert elements == golden.size and different > 0 and furthest > 1
-    assert record.problems == [
-        f"the samples of x.npz on sim: the class of {classes} is not the golden's"
-    ]
+    found = record.accuracy.golden["sim"]
+    assert found.elements == golden.size and found.different > 0 and found.furthest > 1
+    where = "the samples of x.npz on sim"
+    assert record.problems[0] == f"{where}: the class of {found.classes} is not the golden's"
+    assert record.problems[1].startswith(f"{where}: {found.strange} of 525 elements are not the ")
+    assert "y_other of the samples of x.npz: not compared" in record.not_run
     with np.load(tmp_path / "inputs.npz") as stored:
         assert sorted(stored.files) == ["golden", "image", "labels"]
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_one_element_beside_the_golden_of_a_file_fails_the_run(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quantized = nets.image("int8")
+    path = saved(tmp_path, quantized, 2)
+    values, reference = np.load(path)["image"], build(quantized)
+    given = [{"image": values[i : i + 1]} for i in range(2)]
+    right = [reference.run(reference.quantize_inputs(one), one) for one in given]
+    outputs = [reference.dequantize_outputs(*pair) for pair in zip(right, given, strict=True)]
+    golden = np.concatenate([first for first, *_ in outputs])
+    low = np.unravel_index(golden.argmin(), golden.shape)  # the class stays what it was
+    golden[low] += step
+    path = saved(tmp_path, quantized, 2, golden=golden)
+    record = verified(quantized, tmp_path, monkeypatch, input=path)
+    assert record.status == ("failed" if step else "passed")
+    assert [one[:60] for one in record.problems] == (
+        ["the samples of x.npz on sim: 1 of 350 elements are not the go"[:60]] if step else []
+    )
 
 
 BAD = {
@@ -172,7 +197,20 @@ BAD = {
         r"labels are of shape \(2,\), expected 1 samples",
     ),
     "golden": ({"golden": np.zeros((2, 5))}, "expected 1 samples"),
+    "golden's shape": ({"golden": np.zeros((1, 7))}, r"shape \(1, 7\); the model's first output"),
+    "golden's numbers": ({"golden": np.full((1, 9, 5), "a")}, "which are no numbers"),
+    "golden's infinity": ({"golden": np.full((1, 9, 5), np.inf)}, "not finite"),
 }
+
+
+def test_an_unknown_metric_is_refused_before_the_model_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress: list[str] = []
+    options = VerifyOptions(model="net", config=CONFIGS["edge8"], out=tmp_path, metric="top9")
+    with pytest.raises(InputError, match="metric 'top9' is not one of"):
+        verify(options, progress.append, new_record(options))
+    assert progress == []
 
 
 @pytest.mark.parametrize("kind", BAD)

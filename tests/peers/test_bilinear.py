@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from accelsim.peers import qnnpack
+from accelsim.peers import qnnpack_draw
 from accelsim.peers.bilinear import Upscale, onnxruntime_mixed, pytorch_mixed, upscale
 from accelsim.peers.onnx_model import Step, nhwc, onnx_model, onnx_output
 
@@ -36,7 +36,7 @@ def test_onnxruntime_sums_four_products_from_left_to_right(mode: str) -> None:
 
 def resized(x: np.ndarray, zero: int, target: tuple[int, int], aligned: bool) -> Any:
     """PyTorch's quantized kernel."""
-    stored = qnnpack.quint8(x, np.float32(0.5), zero)
+    stored = qnnpack_draw.quint8(x, np.float32(0.5), zero)
     resize: Any = torch.nn.functional.interpolate
     return resize(stored, size=target, mode="bilinear", align_corners=aligned)
 
@@ -50,4 +50,4 @@ def test_pytorch_mixes_columns_then_rows_of_stored_integers(mode: str) -> None:
         kernel = partial(resized, x, zero, scale.target, aligned)
         offset = np.float32(zero + 128)
         mixed = pytorch_mixed(x.astype(np.int16) + 128, scale) - offset
-        np.testing.assert_array_equal(np.rint(mixed + offset) - 128, qnnpack.run(kernel))
+        np.testing.assert_array_equal(np.rint(mixed + offset) - 128, qnnpack_draw.run(kernel))

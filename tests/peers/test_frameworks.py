@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelsim.peers import ort, ort_dense, ort_pointwise, qnnpack
+from accelsim.peers import ort, ort_dense, ort_pointwise, qnnpack, qnnpack_dense
 from accelsim.peers.case import PeerCase
 from accelsim.peers.draws import CASES, DISTINCT
 from accelsim.peers.outcome import FAILED, PASSED
@@ -25,7 +25,7 @@ CASES_OF = {
 }
 EXPLAINED = {
     *(ort_pointwise.ADD_CAUSE, ort_pointwise.MUL_CAUSE, ort_dense.POOL_CAUSE),
-    *(ort_pointwise.RESIZE_CAUSE, qnnpack.RESIZE_CAUSE),
+    *(ort_pointwise.RESIZE_CAUSE, qnnpack_dense.RESIZE_CAUSE),
 }
 
 

@@ -33,10 +33,17 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def test_second_build_builds_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = build(request(), cache)
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A cache of its own with one finished binary, that of the shared one."""
+    folder = build(request()).parent
+    shutil.copytree(folder, tmp_path / "cache" / "bin" / folder.name)
+    return tmp_path / "cache"
+
+
+def test_second_build_builds_nothing(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "_run", None)  # would fail if a tool were called
-    assert build(request(), cache) == first
+    assert build(request(), filled).is_relative_to(filled / "bin")
 
 
 def test_hash_follows_content_and_settings_but_not_place(tmp_path: Path) -> None:
@@ -127,12 +134,11 @@ def test_path_with_a_space_is_refused(tmp_path: Path) -> None:
         build(request(), tmp_path / "two words")
 
 
-def test_info_lists_and_clear_empties_the_cache(cache: Path) -> None:
-    build(request(), cache)
-    (entry,) = cache_info(cache)
+def test_info_lists_and_clear_empties_the_cache(filled: Path) -> None:
+    (entry,) = cache_info(filled)
     assert entry.name.startswith("small_fifo-") and entry.size_bytes > 10_000
-    assert cache_clear(cache) >= entry.size_bytes
-    assert cache_info(cache) == () and cache_clear(cache) == 0
+    assert cache_clear(filled) >= entry.size_bytes
+    assert cache_info(filled) == () and cache_clear(filled) == 0
 
 
 def gone_process() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,14 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 def arrays(dtype: type) -> st.SearchStrategy[Any]:
     """Arrays of one to four axes."""
     shape = st.lists(st.integers(1, 3), min_size=1, max_size=4)
-    bits = st.tuples(shape, st.randoms(use_true_random=False))
 
-    def make(drawn: tuple[list[int], Any]) -> np.ndarray:
-        size = int(np.prod(drawn[0]))
-        return np.array([drawn[1].randint(-128, 127) for _ in range(size)], dtype).reshape(drawn[0])
+    def make(drawn: tuple[list[int], int]) -> np.ndarray:
+        return np.random.default_rng(drawn[1]).integers(-128, 128, drawn[0]).astype(dtype)
 
-    return bits.map(make)
+    return st.tuples(shape, st.integers(0, 2**32 - 1)).map(make)
 
 
+@cache
 def instances(kind: type) -> st.SearchStrategy[Any]:
     """Any instance of a dataclass."""
     hints = typing.get_type_hints(kind)

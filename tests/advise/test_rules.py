@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -134,3 +136,115 @@ def test_a_separable_convolution_is_exact_where_the_weights_have_rank_one() -> N
 def test_what_cannot_be_applied_is_said_in_one_sentence(wanted: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         apply(traced(Small(), "small"), [wanted])
+
+
+@pytest.mark.parametrize(
+    ("rule", "layer", "kind"),
+    [
+        ("silu-relu6", "silu", nn.ReLU6),
+        ("silu-hardswish", "silu", nn.Hardswish),
+        ("gelu-relu6", "gelu", nn.ReLU6),
+        ("mish-relu6", "mish", nn.ReLU6),
+        ("mish-hardswish", "mish", nn.Hardswish),
+    ],
+)
+def test_an_activation_becomes_the_one_that_the_rule_names(
+    rule: str, layer: str, kind: type[nn.Module]
+) -> None:
+    network = traced(Small().eval(), "small")
+    apply(network, [rule])
+    (node,) = [n for n in network.graph.graph.nodes if str(n.target).split("_new")[0] == layer]
+    assert type(network.graph.get_submodule(str(node.target))) is kind
+
+
+def test_the_network_itself_stays_as_it_was() -> None:
+    small = Small().train()
+    x = torch.randn(1, 3, 16, 16)
+    before = small.eval()(x)
+    network = traced(small.train(), "small")
+    apply(network, ["silu-relu6", "separable"])
+    with torch.no_grad():
+        for one in network.graph.parameters():
+            one.zero_()
+    assert small.training and not network.graph.training
+    assert torch.equal(small.eval()(x), before)
+
+
+def _convolution(*arguments: Any, **options: Any) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(*arguments, **options)).eval()
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "options", "fits"),
+    [
+        ("separable", (8, 8, 3), {}, True),
+        ("separable", (8, 9, (1, 2)), {}, True),
+        ("separable", (8, 8, 1), {}, False),
+        ("separable", (8, 7, 3), {}, False),
+        ("separable", (7, 8, 3), {}, False),
+        ("separable", (16, 16, 3), {"groups": 2}, False),
+        ("stacked-kernels", (3, 4, 5), {"padding": 2}, True),
+        ("stacked-kernels", (3, 4, 3), {"padding": 1}, False),
+        ("stacked-kernels", (3, 4, 6), {"padding": 3}, False),
+        ("stacked-kernels", (3, 4, (5, 7)), {"padding": (2, 3)}, False),
+        ("stacked-kernels", (3, 4, 5), {"padding": 1}, False),
+        ("stacked-kernels", (4, 4, 5), {"padding": 2, "groups": 2}, False),
+        ("stacked-kernels", (3, 4, 5), {"padding": 2, "dilation": 2}, False),
+    ],
+)
+def test_a_convolution_is_replaced_where_that_gains(
+    rule: str, arguments: tuple[Any, ...], options: dict[str, Any], fits: bool
+) -> None:
+    assert bool(sites(rule, _convolution(*arguments, **options))) == fits
+
+
+def test_a_separable_convolution_keeps_stride_padding_dilation_and_bias() -> None:
+    module = _convolution(9, 11, 3, (2, 1), (1, 3), (2, 3))
+    taps, mixing = torch.randn(9, 9), torch.randn(11, 9)
+    weight = torch.einsum("it,oi->oit", taps, mixing).reshape(11, 9, 3, 3)
+    module[0].weight = nn.Parameter(weight)
+    network = traced(module, "m")
+    apply(network, ["separable"])
+    x = torch.randn(2, 9, 13, 12)
+    assert torch.allclose(network.graph(x), module(x), atol=1e-4)
+
+
+def test_a_separable_convolution_is_as_near_as_one_of_rank_one_can_be() -> None:
+    module = _convolution(8, 10, 3, bias=False)
+    network = traced(module, "m")
+    apply(network, ["separable"])
+    depthwise, pointwise = (m for m in network.graph.modules() if isinstance(m, nn.Conv2d))
+    made = pointwise.weight[:, :, 0] * depthwise.weight[:, 0].flatten(1)[None]
+    given = module[0].weight.flatten(2)
+    for channel in range(8):
+        lost = float(((made - given)[:, channel] ** 2).sum().detach())
+        others = np.linalg.svd(given[:, channel].detach().double().numpy())[1][1:]
+        assert lost == pytest.approx(float((others**2).sum()), rel=1e-4)
+
+
+def test_a_stack_has_the_stride_first_and_the_bias_last() -> None:
+    module = _convolution(3, 4, 7, (2, 1), 3)
+    network = traced(module, "m")
+    apply(network, ["stacked-kernels"])
+    made = [m for m in network.graph.modules() if isinstance(m, nn.Conv2d | nn.ReLU)]
+    assert [type(m) for m in made] == [nn.Conv2d, nn.ReLU, nn.Conv2d, nn.ReLU, nn.Conv2d]
+    convolutions = [m for m in made if isinstance(m, nn.Conv2d)]
+    assert [m.stride for m in convolutions] == [(2, 1), (1, 1), (1, 1)]
+    assert torch.equal(convolutions[-1].bias, module[0].bias)
+
+
+def test_an_activation_whose_middle_is_read_elsewhere_stays() -> None:
+    class Read(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            gate = torch.sigmoid(x)
+            return torch.cat([x * gate, gate], 1)
+
+    assert sites("activation-table", Read()) == []
+
+
+def test_what_equals_an_activation_near_zero_only_stays() -> None:
+    class Near(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * (x / 6 + 0.5)  # hard-swish between -3 and 3
+
+    assert sites("activation-table", Near()) == []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from accelsim.artifacts import I8, I32, Assemble, Layer, Piece, Region, Shape4, Tensor, Transpose
+from accelsim.artifacts import I8, Assemble, Layer, Piece, Region, Shape4, Tensor, Transpose
 from accelsim.peers import qdq
 from accelsim.peers.case import Trial, shape4
 from accelsim.peers.draws import Generator, Maker
@@ -24,19 +24,7 @@ from accelsim.peers.litert_model import (
     tflite_model,
     tflite_outputs,
 )
-
-Indices = tuple[I32, I32, I32, I32]
-
-
-def four(values: Sequence[Any]) -> Indices:
-    """Index arrays of n, h, w, c."""
-    n, h, w, c = (np.asarray(one, np.int32) for one in values)
-    return n, h, w, c
-
-
-def all_of(shape: Sequence[int]) -> list[np.ndarray]:
-    """Indices of a whole tensor."""
-    return [np.arange(length) for length in shape]
+from accelsim.peers.shapes import all_of, four, picked
 
 
 def shape_of(values: Sequence[int]) -> Shape4:
@@ -82,10 +70,9 @@ def moved(
     return Trial(region, inputs, expected, compiled=form)
 
 
-def picked(shape: Shape4, take: Sequence[Any]) -> tuple[Assemble, Shape4]:
-    """Elements of one input at index arrays, in that order."""
-    lengths = shape_of([len(one) for one in take])
-    return Assemble((Piece(0, four(take), four(all_of(lengths))),)), lengths
+def chosen(take: Sequence[Any]) -> tuple[Assemble, Shape4]:
+    """Elements of one input at index arrays, in that order, and the shape that they have."""
+    return picked(take), shape_of([len(one) for one in take])
 
 
 def pad(rng: Generator, mirrored: bool = False, valued: bool = False) -> Trial:
@@ -108,7 +95,7 @@ def pad(rng: Generator, mirrored: bool = False, valued: bool = False) -> Trial:
         )
         axes = zip(shape, before, after, strict=True)
         take = [np.pad(np.arange(n), (b, a), mode="reflect") for n, b, a in axes]
-        return moved([x], model, picked(shape, take))
+        return moved([x], model, chosen(take))
     if valued:
         value = TfliteTensor((1,), (s,), z, values=np.array([fill], np.int8))
         model = tflite_model("PADV2", [tensor, sizes, value], [target], "PadV2Options", version=2)
@@ -193,7 +180,7 @@ def strided_slice(rng: Generator) -> Trial:
         attributes = {"axes": [0, 1, 2, 3], "begin": first, "end": stop, "strides": steps}
         return build.emit(relax.op.strided_slice(values[0], **attributes))
 
-    return moved([int8s(rng, *shape)], model, picked(shape, take), body=body)
+    return moved([int8s(rng, *shape)], model, chosen(take), body=body)
 
 
 def split(rng: Generator) -> Trial:
@@ -208,7 +195,7 @@ def split(rng: Generator) -> Trial:
     for part in range(parts):
         take = all_of(shape)
         take[axis] = np.arange(part * each, (part + 1) * each)
-        outputs.append(picked(shape_of(shape), take))
+        outputs.append(chosen(take))
     model = tflite_model(
         "SPLIT",
         [constant(axis), TfliteTensor(tuple(shape), (s,), z)],
@@ -296,19 +283,19 @@ def resize_nearest(rng: Generator) -> Trial:
         version=2,
         halfPixelCenters=halves,
     )
-    return moved([int8s(rng, *shape)], model, picked(shape, take))
+    return moved([int8s(rng, *shape)], model, chosen(take))
 
 
 def gather(rng: Generator) -> Trial:
     """Given indices of one axis, repeated and in any order."""
     shape, axis = random_shape(rng), int(rng.integers(4))
-    chosen = rng.integers(0, shape[axis], int(rng.integers(1, 20)))
+    at = rng.integers(0, shape[axis], int(rng.integers(1, 20)))
     take = all_of(shape)
-    take[axis] = chosen
+    take[axis] = at
     s, z = scale(rng), zero(rng)
     model = tflite_model(
         "GATHER",
-        [TfliteTensor(shape, (s,), z), constant(chosen)],
+        [TfliteTensor(shape, (s,), z), constant(at)],
         [TfliteTensor(tuple(len(one) for one in take), (s,), z)],
         "GatherOptions",
         version=2,
@@ -316,10 +303,10 @@ def gather(rng: Generator) -> Trial:
     )
 
     def body(build: Any, values: list[Any]) -> Any:
-        indices = relax.const(chosen.astype(np.int64), "int64")
+        indices = relax.const(at.astype(np.int64), "int64")
         return build.emit(relax.op.take(values[0], indices, axis))
 
-    return moved([int8s(rng, *shape)], model, picked(shape, take), body=body)
+    return moved([int8s(rng, *shape)], model, chosen(take), body=body)
 
 
 def reshape(rng: Generator) -> Trial:

@@ -15,7 +15,8 @@ from accelsim.peers.case import Trial
 from accelsim.peers.draws import Generator, Maker
 from accelsim.peers.litert_draw import int8s, scale, zero
 from accelsim.peers.litert_model import TfliteTensor, constant, tflite_model
-from accelsim.peers.litert_moves import all_of, four, moved, picked, random_shape
+from accelsim.peers.litert_moves import chosen, moved, random_shape
+from accelsim.peers.shapes import all_of, four
 
 
 def reverse(rng: Generator) -> Trial:
@@ -39,7 +40,7 @@ def reverse(rng: Generator) -> Trial:
             value = build.emit(relax.op.take(value, indices, axis))
         return value
 
-    return moved([int8s(rng, *shape)], model, picked(shape, take), body=body)
+    return moved([int8s(rng, *shape)], model, chosen(take), body=body)
 
 
 def broadcast(rng: Generator) -> Trial:
@@ -59,8 +60,7 @@ def broadcast(rng: Generator) -> Trial:
         "BroadcastToOptions",
         version=2,
     )
-    n, h, w, c = shape
-    return moved([int8s(rng, *shape)], model, picked((n, h, w, c), take))
+    return moved([int8s(rng, *shape)], model, chosen(take))
 
 
 def gather_nd(rng: Generator) -> Trial:

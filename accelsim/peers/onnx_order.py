@@ -25,7 +25,7 @@ from accelsim.peers.onnx_test import (
     parallel,
     window,
 )
-from accelsim.peers.shapes import identity
+from accelsim.peers.shapes import all_of, four, identity, picked
 
 
 class Ordered:
@@ -40,22 +40,6 @@ class Ordered:
         ranks = np.searchsorted(self.known, values)
         count = max(1, -(-(self.known.size - 1) // STEP))
         return [np.clip(ranks - STEP * k - 128, -128, 127).astype(np.int8) for k in range(count)]
-
-
-def four(values: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
-    """Index arrays of four axes."""
-    a, b, c, d = (np.asarray(one, np.int32) for one in values)
-    return a, b, c, d
-
-
-def everything(shape: Sequence[int]) -> list[np.ndarray]:
-    """Indices of a whole tensor."""
-    return [np.arange(length) for length in shape]
-
-
-def picked(take: Sequence[Any]) -> Assemble:
-    """Elements of one input at index arrays, in that order."""
-    return Assemble((Piece(0, four(take), four(everything([len(one) for one in take]))),))
 
 
 def moves(
@@ -99,7 +83,7 @@ def concat(test: NodeTest) -> Trial:
     sources = [one for one in test.inputs if one is not None]
     axis, offset, pieces = axes_of(test, sources[0].ndim), 0, []
     for number, one in enumerate(sources):
-        take = everything(four_axes(one.shape))
+        take = all_of(four_axes(one.shape))
         place = list(take)
         place[axis] = take[axis] + offset
         offset += len(take[axis])
@@ -112,7 +96,7 @@ def split(test: NodeTest) -> Trial:
     x = test.array(0)
     axis, start, ops = axes_of(test, x.ndim), 0, []
     for golden in test.outputs:
-        take = everything(four_axes(x.shape))
+        take = all_of(four_axes(x.shape))
         length = four_axes(golden.shape)[axis]
         take[axis] = np.arange(start, start + length)
         start += length
@@ -127,7 +111,7 @@ def slice_(test: NodeTest) -> Trial:
     axes, steps = test.optional(3), test.optional(4)
     named = list(range(len(starts))) if axes is None else axes.tolist()
     by = [1] * len(starts) if steps is None else steps.tolist()
-    take = everything(x.shape)
+    take = all_of(x.shape)
     for axis, first, last, step in zip(named, starts, ends, by, strict=True):
         below = -x.shape[axis] - 1  # what lies before the first element, not the last one
         stop = None if step < 0 and last < below + 1 else last
@@ -150,7 +134,7 @@ def pad(test: NodeTest) -> Trial:
     if mode == "constant":
         value = test.optional(2)
         place = [np.arange(b, b + n) for b, n in zip(before, x.shape, strict=True)]
-        op = Assemble((Piece(0, four([*more, *everything(x.shape)]), four([*more, *place])),))
+        op = Assemble((Piece(0, four([*more, *all_of(x.shape)]), four([*more, *place])),))
         fill = 0 if value is None else value.item()
         return moves(test, [x], [(op, test.outputs[0])], np.asarray(fill, x.dtype))
     sides = zip(x.shape, before, after, strict=True)
@@ -171,7 +155,7 @@ def blocks(test: NodeTest) -> Trial:
         number, each = i * size + j, np.arange(depth)
         deep = each * size * size + number if columns_first else number * depth + each
         rows, cols = np.arange(i, fine[0], size), np.arange(j, fine[1], size)
-        one = four([np.arange(n), deep, *everything((len(rows), len(cols)))])
+        one = four([np.arange(n), deep, *all_of((len(rows), len(cols)))])
         other = four([np.arange(n), each, rows, cols])
         pieces.append(Piece(0, *((one, other) if spread else (other, one))))
     return moves(test, [x], [(Assemble(tuple(pieces)), test.outputs[0])])
@@ -183,7 +167,7 @@ def gather(test: NodeTest) -> Trial:
     if chosen.ndim > 1 and x.ndim + chosen.ndim - 1 > 4:
         raise OutOfScopeError("the NPU's tensors have four axes")
     axis = axes_of(test, x.ndim)
-    take = everything(four_axes(x.shape))
+    take = all_of(four_axes(x.shape))
     take[axis] = np.arange(len(take[axis]))[chosen.ravel()]
     golden = test.outputs[0].reshape([len(one) for one in take])
     return moves(test, [x], [(picked(take), golden)])

@@ -6,14 +6,16 @@ What comes in: a peer's parameters as integers and arrays. What goes out: fields
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accelsim.artifacts import I8, I32, Conv2d, Piece, Pool2d, Requantize, Shape4
+from accelsim.artifacts import I8, I32, Assemble, Conv2d, Piece, Pool2d, Requantize, Shape4
 from accelsim.spec.arithmetic import reciprocal
 
 Pair = tuple[int, int]
+Indices = tuple[I32, I32, I32, I32]
 Sides = tuple[int, int, int, int]  # top, left, bottom, right
 
 
@@ -113,3 +115,19 @@ def convolution(
     biases = with_bias(bias, weight.shape[0])
     stride, padding, dilation = geometry
     return Conv2d(dense, biases, *zeros, requantize, stride, padding, dilation, depthwise=depthwise)
+
+
+def four(values: Sequence[Any]) -> Indices:
+    """Index arrays of four axes."""
+    a, b, c, d = (np.asarray(one, np.int32) for one in values)
+    return a, b, c, d
+
+
+def all_of(shape: Sequence[int]) -> list[np.ndarray]:
+    """Indices of a whole tensor."""
+    return [np.arange(length) for length in shape]
+
+
+def picked(take: Sequence[Any]) -> Assemble:
+    """Elements of one input at index arrays, in that order."""
+    return Assemble((Piece(0, four(take), four(all_of([len(one) for one in take]))),))

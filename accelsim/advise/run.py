@@ -21,10 +21,10 @@ from accelsim.artifacts import QuantizedModel, SourceModel
 from accelsim.calibrate.noise import decibels_of
 from accelsim.calibrate.running import batch_size, batches, outputs_of
 from accelsim.calibrate.samples import Samples, own_samples, read_samples
-from accelsim.calibrate.traps import check_parameters
 from accelsim.errors import InputError, ModelError
 from accelsim.files import check_writable, whole_file, writing
 from accelsim.importer import load_model
+from accelsim.importer.checks import check_parameters
 from accelsim.importer.reasons import reason
 from accelsim.metrics import Metric, load_metric
 from accelsim.quantize import qnnpack_engine, quantize

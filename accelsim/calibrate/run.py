@@ -21,10 +21,11 @@ from accelsim.calibrate.running import Batch, batch_size, batches, outputs_of
 from accelsim.calibrate.samples import Samples, checked, own_samples, read_samples
 from accelsim.calibrate.sensitivity import Scale, layer_noise, sensitivities
 from accelsim.calibrate.switches import switched_layers
-from accelsim.calibrate.traps import check_finite, check_parameters, check_scales
+from accelsim.calibrate.traps import check_finite, check_scales
 from accelsim.calibrate.trials import Choice, Workshop, choose
 from accelsim.errors import InputError, ModelError
 from accelsim.importer import load_model
+from accelsim.importer.checks import check_parameters
 from accelsim.metrics import Metric, load_metric
 from accelsim.quantize.fx_graph import FxQuantized, prepare, qnnpack_engine
 from accelsim.quantize.pipeline import quantized_model

@@ -23,16 +23,6 @@ from accelsim.quantize.fx_graph import Prepared
 SILENT = 1e-6  # a scale that stands for a tensor that is always zero
 
 
-def check_parameters(module: nn.Module, model: str) -> None:
-    """Raises ModelError naming a parameter or buffer that has NaN or infinity."""
-    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise ModelError(
-                f"'{name}' of model {model} has NaN or infinity; train it again or load other "
-                "weights"
-            )
-
-
 class _Finite(fx.Interpreter):
     """Runs a graph until an operator gives NaN or infinity."""
 

@@ -51,7 +51,7 @@ def check_source(source: SourceModel) -> None:
     A file of another framework than PyTorch may bring no example inputs.
 
     Raises:
-        ModelError: parameters of an unsupported dtype, or inputs of one.
+        ModelError: parameters of an unsupported dtype or that are no numbers, or inputs of one.
         InputError: empty or non-finite example inputs, or calibration and test data that do not fit
             to the example.
     """
@@ -80,17 +80,41 @@ def check_source(source: SourceModel) -> None:
                     f"parameter '{parameter}' of {source.name} is {kind}; convert the model to "
                     "float32"
                 )
+        check_parameters(source.float_module, source.name)
     for name, array in zip(source.input_names, source.example_inputs, strict=True):
-        if array.ndim == 0 or array.size == 0 or not np.isfinite(array).all():
-            raise InputError(
-                f"input '{name}' of {source.name} is a scalar, empty or has NaN or infinity"
-            )
+        what = _unusable(array)
+        if what:
+            raise InputError(f"input '{name}' of {source.name} {what}")
     example = source.example_inputs[0]
     for number, batch in enumerate(source.calibration):
         _check_samples(batch, f"calibration batch {number} of {source.name}", example)
         if batch.size == 0:
             raise InputError(f"calibration batch {number} of {source.name} is empty")
     _check_test_split(source, example)
+
+
+def check_parameters(module: torch.nn.Module, model: str) -> None:
+    """Raises ModelError naming a parameter that has NaN or infinity, or a buffer that has NaN.
+
+    A buffer may be infinite: masks are.
+    """
+    masks = {name for name, _ in module.named_buffers()}
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        wrong = torch.isnan(tensor) if name in masks else ~torch.isfinite(tensor)
+        if bool(wrong.any()):
+            raise ModelError(
+                f"'{name}' of model {model} has NaN or infinity; train it again or load other "
+                "weights"
+            )
+
+
+def _unusable(array: np.ndarray) -> str:
+    """What is wrong with an example input; empty where nothing is."""
+    if array.ndim == 0:
+        return "is a scalar; the first axis of an input counts samples"
+    if array.size == 0:
+        return f"is empty: its shape is {array.shape}"
+    return "" if np.isfinite(array).all() else "has NaN or infinity"
 
 
 def _check_kinds(source: SourceModel) -> None:

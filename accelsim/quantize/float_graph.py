@@ -205,7 +205,8 @@ def _stopped_at(error: Exception) -> tuple[str, str]:
         return "", ""
     frame, code = own[-1], own[-1].f_code
     at = f", at {Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
-    if "self" in frame.f_locals or not code.co_name.isidentifier():
+    method = isinstance(frame.f_locals.get("".join(code.co_varnames[:1])), nn.Module)
+    if method or not code.co_name.isidentifier():
         return at, ""
     mark = f"torch.fx.wrap('{code.co_name}')"
     return at, f", or {mark} must stand in that file, so that the function is called in float"

@@ -13,8 +13,9 @@ from torch.ao.quantization.quantize_fx import prepare_qat_fx
 from accelsim.artifacts import SourceModel
 from accelsim.calibrate import check_optimizer
 from accelsim.calibrate.switches import switched_layers
-from accelsim.calibrate.traps import check_finite, check_observers, check_parameters, check_scales
+from accelsim.calibrate.traps import check_finite, check_observers, check_scales
 from accelsim.errors import ModelError
+from accelsim.importer.checks import check_parameters
 from accelsim.quantize.fx_graph import prepare
 from accelsim.quantize.recipe import Recipe
 from tests.calibrate.networks import chain, images, quantized, seeded

@@ -68,6 +68,22 @@ def infinite():
     return Net(), torch.full((1, 3, 8, 8), float("inf"))
 
 
+def diverged():
+    net = Net()
+    net.conv.weight.data[0, 0, 0, 0] = float("nan")
+    return net, torch.zeros(1, 3, 8, 8)
+
+
+def masked():
+    net = Net()
+    net.register_buffer("mask", torch.full((2, 2), float("-inf")))
+    return net, torch.zeros(1, 3, 8, 8)
+
+
+def hollowed():
+    return Net(), torch.zeros(0, 3, 8, 8)
+
+
 def mismatched():
     image = np.zeros((1, 3, 8, 8), np.float32)
     wide = np.zeros((4, 3, 9, 9), np.float32)
@@ -208,6 +224,11 @@ def test_script_may_return_three_things(script: Path, function: str) -> None:
     assert not source.float_module.training
 
 
+def test_a_mask_may_be_infinite(script: Path) -> None:
+    source = load_model(f"{script}:masked")
+    assert np.isinf(source.float_module.get_buffer("mask").numpy()).all()
+
+
 def test_script_may_import_its_neighbour(tmp_path: Path) -> None:
     (tmp_path / "neighbour_of_net.py").write_text("VALUE = 1\n")
     path = tmp_path / "net.py"
@@ -225,7 +246,9 @@ def test_script_may_import_its_neighbour(tmp_path: Path) -> None:
         ("number", ModelError, "returned a int"),
         ("half", ModelError, "'conv.weight' .* is float16"),
         ("integers", ModelError, "input 0 .* is int16; .* int64 are supported"),
-        ("infinite", InputError, "NaN or infinity"),
+        ("infinite", InputError, "input 'image' .* has NaN or infinity"),
+        ("hollowed", InputError, "input 'image' .* is empty: its shape is .0, 3, 8, 8."),
+        ("diverged", ModelError, "'conv.weight' of model .* has NaN or infinity; train it again"),
         ("misnamed", ModelError, "names 2 inputs and gives 1"),
         ("hollow", ModelError, "holds a int; a Module is needed"),
         ("mismatched", InputError, "calibration batch 0"),

@@ -125,6 +125,10 @@ REFUSED: dict[str, tuple[Callable[[Any], None], str]] = {
     "input made twice": (operator("outputs", [0]), "'t0' is made more than once"),
     "graph's input": (lambda model: setattr(graph(model), "inputs", [77]), "none of its tensors"),
     "graph without outputs": (lambda model: setattr(graph(model), "outputs", []), "no outputs"),
+    "constant output": (
+        lambda model: setattr(graph(model), "outputs", [3, 1]),
+        "an output that is a constant: 't1'",
+    ),
     "without operators": (lambda model: setattr(graph(model), "operators", []), "no operators"),
 }
 

@@ -176,6 +176,22 @@ def test_an_int8_module_that_looks_at_values_is_told_to_wrap() -> None:
     assert "cannot be traced" in text and "torch.fx.wrap" in text
 
 
+class Unusual(nn.Module):
+    """A method whose first parameter has a name of its author's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+
+    def forward(me, x: torch.Tensor) -> torch.Tensor:  # noqa: N805
+        return me.conv(x) if bool(x.sum() > 0) else x
+
+
+def test_a_method_is_not_told_to_be_wrapped() -> None:
+    text = refusal(SourceModel("net", Unusual(), (np.ones((1, 3, 8, 8), np.float32),), ("x",)))
+    assert "cannot be traced" in text and "in forward" in text and "wrap" not in text
+
+
 def test_torchscript_is_sent_to_an_export() -> None:
     with forms.engine("qnnpack"):
         scripted = torch.jit.trace(forms.eager_converted(), forms.images(1))

@@ -76,6 +76,9 @@ def check_graph(model: TfliteModel) -> None:
     if not all(index in ready for index in model.outputs):
         raise ModelError(f"{where} has an output that no operator makes")
     made = {*model.inputs, *(index for one in model.operators for index in one.outputs)}
+    constants = [model.tensors[index].name for index in model.outputs if index not in made]
+    if constants:
+        raise ModelError(f"{where} has an output that is a constant: '{constants[0]}'")
     total = sum(
         prod(model.tensors[index].shape) * np.dtype(model.tensors[index].dtype).itemsize
         for index in made

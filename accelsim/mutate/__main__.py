@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from accelsim.errors import AccelsimError, InputError
+from accelsim.errors import INTERRUPTED, AccelsimError, InputError
 from accelsim.files import whole_file, writing
 from accelsim.mutate.campaign import Mutants, Verdict, campaign, draw
 from accelsim.mutate.equivalent import equivalents
@@ -21,8 +21,6 @@ from accelsim.mutate.sites import Site
 from accelsim.mutate.statistics import document, share, summary
 from accelsim.mutate.trials import trials
 from accelsim.spec.config import load_config
-
-INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:

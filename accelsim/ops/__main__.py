@@ -10,11 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from accelsim.errors import AccelsimError, InputError
+from accelsim.errors import INTERRUPTED, AccelsimError, InputError
 from accelsim.spec.config import CONFIGS, load_config
 
 LONG_RANDOM = 24
-INTERRUPTED = 130
 SAME, ANY = "same", "any"  # sources of results that need not be made again
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from accelsim.artifacts import Backend
-from accelsim.errors import AccelsimError, InputError
+from accelsim.errors import INTERRUPTED, AccelsimError, InputError
 from accelsim.files import whole_file, writing
 from accelsim.peers.case import PeerCase
 from accelsim.peers.outcome import FAILED, Outcome, document, table
@@ -22,7 +22,6 @@ from accelsim.simulate import Simulator
 from accelsim.spec.config import Config, load_config
 
 DATA = "ACCELSIM_PEER_DATA"
-INTERRUPTED = 130
 DEFAULT_DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 
 

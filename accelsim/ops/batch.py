@@ -1,7 +1,8 @@
 """The cases of one operator, compiled together: one module a purpose, one branch a case.
 
 What comes in: cases. What goes out: outputs of TVM's CPU code and programs of the NPU, by case.
-Everything is compiled at its first use.
+Everything is compiled at its first use; what does not depend on how cases round is compiled once
+for all roundings.
 """
 
 from __future__ import annotations
@@ -30,12 +31,56 @@ from accelsim.spec.config import Config
 TORCH_ROUNDING = "qnnpack"  # the one that PyTorch's kernels can equal
 
 
-class Batch:
-    """Cases by name, all of one rounding. `reference` is the integer golden of other stages."""
+def _model(cases: Sequence[Case], rounding: str) -> QuantizedModel:
+    """Cases as one QDQ module."""
+    return QuantizedModel(
+        name="ops",
+        exported=None,
+        qdq=qdq_module(cases),
+        torch_int8=None,
+        rounding=rounding,
+        layer_names=tuple(case.name for case in cases),
+        input_names=(),
+        input_shapes=(),
+        input_dtypes=(),
+    )
+
+
+class Kernels:
+    """What frameworks' kernels are compared with, for cases of all roundings."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         """Keep the cases; nothing is compiled yet."""
         self.cases = {case.name: case for case in cases}
+
+    @cached_property
+    def reference(self) -> Reference:
+        """The reference with the rounding of PyTorch's quantized kernels."""
+        return build(_model(list(self.cases.values()), TORCH_ROUNDING), optimization=UNOPTIMIZED)
+
+    @cached_property
+    def floats(self) -> dict[str, NDArray[Any]]:
+        """TVM's float32 operators on the dequantized inputs."""
+        inputs = [one.reals for case in self.cases.values() for one in case.inputs]
+        results = _run(float_module(list(self.cases.values())), inputs)
+        return dict(zip(self.cases, results, strict=True))
+
+    @cached_property
+    def products(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+        """int32 sums of products: computed directly, and as four raw products."""
+        cases = list(self.cases.values())
+        inputs = [stored for case in cases for stored, _ in operands(case)]
+        results = _run(product_module(cases), inputs)
+        return dict(zip(self.cases, zip(results[::2], results[1::2], strict=True), strict=True))
+
+
+class Batch:
+    """Cases by name, all of one rounding. `reference` is the integer golden of other stages."""
+
+    def __init__(self, cases: Sequence[Case], kernels: Kernels | None = None) -> None:
+        """Keep the cases; nothing is compiled yet. `kernels` may have cases of other batches."""
+        self.cases = {case.name: case for case in cases}
+        self.kernels = Kernels(cases) if kernels is None else kernels
         roundings = {case.spec.rounding for case in cases}
         if len(roundings) > 1:
             raise InputError(f"cases of one batch round in one way, not as {sorted(roundings)}")
@@ -46,30 +91,19 @@ class Batch:
     @cached_property
     def quantized(self) -> QuantizedModel:
         """All cases as one QDQ module."""
-        cases = list(self.cases.values())
-        return QuantizedModel(
-            name="ops",
-            exported=None,
-            qdq=qdq_module(cases),
-            torch_int8=None,
-            rounding=self.rounding,
-            layer_names=tuple(self.cases),
-            input_names=(),
-            input_shapes=(),
-            input_dtypes=(),
-        )
+        return _model(list(self.cases.values()), self.rounding)
 
     @cached_property
     def reference(self) -> Reference:
         """The integer reference on TVM's CPU code."""
+        if self.rounding == TORCH_ROUNDING:
+            return self.kernels.reference
         return build(self.quantized, optimization=UNOPTIMIZED)
 
-    @cached_property
+    @property
     def torch_reference(self) -> Reference:
         """The reference with the rounding of PyTorch's quantized kernels."""
-        if self.rounding == TORCH_ROUNDING:
-            return self.reference
-        return build(self.quantized, rounding=TORCH_ROUNDING, optimization=UNOPTIMIZED)
+        return self.kernels.reference
 
     def inputs(self, case: Case) -> tuple[I8, ...]:
         """A case's inputs as int8 (n, h, w, c)."""
@@ -90,19 +124,6 @@ class Batch:
         return from_nhwc(values, self.reference.network.tensors[tensor])
 
     @cached_property
-    def _float_outputs(self) -> dict[str, NDArray[Any]]:
-        inputs = [one.reals for case in self.cases.values() for one in case.inputs]
-        results = _run(float_module(list(self.cases.values())), inputs)
-        return dict(zip(self.cases, results, strict=True))
-
-    @cached_property
-    def _products(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-        cases = list(self.cases.values())
-        inputs = [stored for case in cases for stored, _ in operands(case)]
-        results = _run(product_module(cases), inputs)
-        return dict(zip(self.cases, zip(results[::2], results[1::2], strict=True), strict=True))
-
-    @cached_property
     def _legalized_outputs(self) -> dict[str, NDArray[Any]]:
         inputs = [
             one.reals if case.floats is None else case.floats
@@ -114,11 +135,11 @@ class Batch:
 
     def float_output(self, case: Case) -> NDArray[Any]:
         """TVM's float32 operator on the dequantized inputs."""
-        return self._float_outputs[case.name]
+        return self.kernels.floats[case.name]
 
     def products(self, case: Case) -> tuple[NDArray[Any], NDArray[Any]]:
         """int32 sums of a product: computed directly, and as four raw products."""
-        return self._products[case.name]
+        return self.kernels.products[case.name]
 
     def legalized_output(self, case: Case) -> NDArray[Any]:
         """The compiler's integer form on TVM's CPU code, from floats to floats."""

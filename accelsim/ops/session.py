@@ -16,7 +16,7 @@ from zlib import crc32
 from accelsim.artifacts import Backend
 from accelsim.cosim.memory import MemoryOptions, random_stalls
 from accelsim.cosim.session import Cosim
-from accelsim.ops.batch import Batch
+from accelsim.ops.batch import Batch, Kernels
 from accelsim.ops.case import Case, Spec
 from accelsim.ops.operators import operator_of
 from accelsim.ops.outcome import ARITHMETIC, DEFAULT_CONFIG, STAGES, Outcome, Stage
@@ -79,7 +79,7 @@ class Session:
     _written: int = 0
     _turn: tuple[str, str] | None = None
     _drawn: dict[tuple[str, str], dict[str, Spec]] = field(default_factory=dict)
-    _batches: dict[tuple[str, str, str], Batch] = field(default_factory=dict)
+    _batches: dict[str, Batch] = field(default_factory=dict)  # of this turn, by rounding
     _cosims: dict[str, Cosim] = field(default_factory=dict)
     _tries: int = 3 * TRIES
 
@@ -225,12 +225,15 @@ class Session:
         return run(batch, case, item.stage, config, self._backends(item, config))
 
     def _batch(self, item: Item, spec: Spec) -> Batch:
-        key = (item.operator, item.config, spec.rounding)
-        if key not in self._batches:
-            specs = self._specs(item.operator, self._config(item.config))
-            alike = [one for one in specs.values() if one.rounding == spec.rounding]
-            self._batches[key] = Batch([self._case(item, one) for one in alike])
-        return self._batches[key]
+        """The cases that round as one does, made with all others of its operator."""
+        if spec.rounding not in self._batches:
+            specs = self._specs(item.operator, self._config(item.config)).values()
+            cases = [self._case(item, one) for one in specs]
+            kernels = Kernels(cases)
+            for rounding in {case.spec.rounding for case in cases}:
+                alike = [case for case in cases if case.spec.rounding == rounding]
+                self._batches[rounding] = Batch(alike, kernels)
+        return self._batches[spec.rounding]
 
     def _backends(self, item: Item, config: Config) -> list[Backend]:
         backends: list[Backend] = [Simulator(config, bug=self.selection.bug).run]

@@ -81,7 +81,7 @@ def test_the_range_of_least_squared_error_is_pytorchs(kind: str, seed: int) -> N
 
 def test_entropy_keeps_all_of_an_even_distribution() -> None:
     low, high = _range("entropy", 2 * SCALES - 1)
-    assert low < -0.9 and high > 0.9
+    assert low == pytest.approx(-1, abs=0.02) and high == pytest.approx(1, abs=0.02)
 
 
 def test_what_is_cut_off_and_not_seen_diverges_by_nothing() -> None:
@@ -107,7 +107,7 @@ def test_a_percentile_lies_between_the_edges_of_bins(
 
 def test_all_values_are_all_bins() -> None:
     observer = PercentileObserver(100, bins=4)
-    observer.histogram.copy_(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+    observer.histogram.copy_(torch.tensor([0.0, 1.0, 2.0, 0.0]))
     observer.min_val, observer.max_val = torch.tensor(0.0), torch.tensor(4.0)
     assert [float(one) for one in observer._non_linear_param_search()] == [0, 4]
 

@@ -13,8 +13,9 @@ from accelsim.peers.case import PeerCase
 from accelsim.peers.draws import Maker, random_cases
 from accelsim.peers.ort_dense import DENSE
 from accelsim.peers.ort_pointwise import POINTWISE
+from accelsim.peers.ort_tables import TABLES
 
-MAKERS: dict[str, Maker] = {**DENSE, **POINTWISE}
+MAKERS: dict[str, Maker] = {**DENSE, **POINTWISE, **TABLES}
 
 
 def discover(suite: str, _folder: Path) -> Iterator[PeerCase]:

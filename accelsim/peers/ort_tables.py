@@ -48,7 +48,6 @@ FUNCTIONS: Mapping[str, tuple[Function, qdq.Body | None]] = {
     "Floor": (lambda v, _: np.floor(v), qdq.call(relax.op.floor)),
     "Ceil": (lambda v, _: np.ceil(v), qdq.call(relax.op.ceil)),
     "Round": (lambda v, _: np.rint(v), qdq.call(relax.op.round)),
-    "Sign": (lambda v, _: np.sign(v), qdq.call(relax.op.sign)),
     "Softsign": (lambda v, _: v / (F32(1) + np.abs(v)), _softsign),
     "ThresholdedRelu": (_thresholded, None),
     "Shrink": (_shrink, None),

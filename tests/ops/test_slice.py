@@ -52,9 +52,11 @@ class Slice:
         return items
 
     def write(self) -> None:
-        """Write the results of all that ran."""
+        """Write the results of all that ran, at once: a session that has a file does it often."""
         for session in self.sessions:
             session.close()
+            rows = [(i.operator, i.case, i.config, found) for i, found in session.outcomes]
+            merge_results(self.results, rows, session.origin)
 
 
 def _failure(session: Session, item: Item) -> str:
@@ -71,7 +73,7 @@ def slice_of(operators: tuple[str, ...], results: Path) -> Slice:
     others = tuple(config for name, config in CONFIGS.items() if name != DEFAULT_CONFIG)
     edge8 = Selection(operators, (CONFIGS[DEFAULT_CONFIG],), random=1, cases=CASES)
     wide = Selection(operators, others, random=0, cases=("plain",), stages=INSTRUCTIONS)
-    return Slice(results, tuple(Session(one, results) for one in (edge8, wide)), {})
+    return Slice(results, tuple(map(Session, (edge8, wide))), {})
 
 
 @pytest.fixture(scope="module")

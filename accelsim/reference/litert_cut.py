@@ -21,7 +21,10 @@ MISSING = (
 
 
 class Cutter:
-    """The file as objects of LiteRT's schema. Raises ToolError where LiteRT is not installed."""
+    """The file as objects of LiteRT's schema.
+
+    Raises ToolError where LiteRT is not installed, ModelError for a file that ends too early.
+    """
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -33,7 +36,12 @@ class Cutter:
             raise ToolError(MISSING) from None
         self._schema: Any = schema
         self._flatbuffers: Any = flatbuffers
-        self._model: Any = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
+        try:
+            self._model: Any = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
+        except Exception as error:  # whatever unchecked offsets lead to
+            raise ModelError(
+                f"the model file is damaged where only LiteRT reads it: {_first_line(error)}"
+            ) from None
         self._graph: Any = self._model.subgraphs[0]
         self._makers = {
             int(tensor): operator
@@ -57,7 +65,7 @@ class Cutter:
             if operator is None:
                 if self._is_constant(index):
                     continue
-                name = self._graph.tensors[index].name.decode(errors="replace")
+                name = (self._graph.tensors[index].name or b"").decode(errors="replace")
                 raise ModelError(f"it reads '{name}', which is not quantized")
             if not any(operator is one for one in kept):
                 kept.append(operator)

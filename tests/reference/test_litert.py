@@ -62,6 +62,13 @@ def test_whole_file_gives_outputs_and_layers(plain_pair: tuple[Reference, LiteRt
     assert np.array_equal(output, expected)
 
 
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_a_file_that_lacks_its_last_bytes_is_refused_in_one_sentence(missing: int) -> None:
+    with pytest.raises(ModelError, match="damaged where only LiteRT reads it") as caught:
+        Cutter(plain()[:-missing])
+    assert "\n" not in str(caught.value)
+
+
 def test_other_weights_are_noticed(plain_pair: tuple[Reference, LiteRtGolden]) -> None:
     def other(model: Any) -> None:
         model.buffers[2].data = model.buffers[2].data[::-1].copy()

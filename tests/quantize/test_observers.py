@@ -119,6 +119,14 @@ def test_entropy_cuts_a_far_value_below_zero() -> None:
     assert -60 < low < -2 and high == 0
 
 
+def test_zeros_do_not_decide_the_range_by_entropy() -> None:  # a ReLU gives any number of them
+    counts = np.histogram(np.random.default_rng(0).exponential(1, 20_000), 1024, (0, 40))[0] * 1.0
+    many = counts.copy()
+    many[0] += 1e6
+    first, last = least_divergence(many, zero=0.0)
+    assert (first, last) == least_divergence(counts, zero=0.0) and 64 < last < 1024
+
+
 def test_of_ranges_that_diverge_alike_entropy_takes_the_widest() -> None:
     observer = activation_observer("entropy")(bins=1024)
     observer.histogram[:256] = 100.0

@@ -125,6 +125,8 @@ REFUSED: dict[str, tuple[Callable[[Any], None], str]] = {
     "input made twice": (operator("outputs", [0]), "'t0' is made more than once"),
     "graph's input": (lambda model: setattr(graph(model), "inputs", [77]), "none of its tensors"),
     "graph without outputs": (lambda model: setattr(graph(model), "outputs", []), "no outputs"),
+    "line in a name": (tensor(3, "name", b"a\nPASSED: b"), r"control characters: 'a\nPASSED: b'"),
+    "colour in a name": (tensor(3, "name", b"\x1b[31m"), r"control characters: '\x1b[31m'"),
     "constant output": (
         lambda model: setattr(graph(model), "outputs", [3, 1]),
         "an output that is a constant: 't1'",

@@ -9,6 +9,7 @@ vectors together is limited to a multiple of the file's size.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,7 @@ from accelsim.errors import ModelError
 
 _SHARING = 8  # bytes that vectors may announce, for each byte of the file
 _ALLOWANCE = 1 << 16
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Flatbuffer:
@@ -102,12 +104,18 @@ class Table:
         return np.frombuffer(self.buffer.data, kind, count, start)
 
     def text(self, slot: int) -> str:
-        """A string, "" where it is absent. Raises ModelError where it is not UTF-8."""
+        """A name, "" where it is absent.
+
+        Raises ModelError where it is not UTF-8, or has characters that move a terminal's cursor.
+        """
         start, count = self._vector(slot, 1)
         try:
-            return self.buffer.data[start : start + count].decode()
+            found = self.buffer.data[start : start + count].decode()
         except UnicodeDecodeError:
             raise self.buffer.damaged("a name in it is not UTF-8") from None
+        if _CONTROL.search(found):
+            raise self.buffer.damaged(f"a name in it has control characters: {found!a:.60}")
+        return found
 
     def _field(self, slot: int) -> int | None:
         if slot >= self._slots:

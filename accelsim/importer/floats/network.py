@@ -82,6 +82,16 @@ class Network:
         sides = [left, right, top, bottom]
         return self.call(f"{name}/pad", nn.functional.pad, x, sides, value=value)
 
+    def value(self, node: fx.Node, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """What a node gives for some inputs, by what was built so far."""
+        copied: dict[fx.Node, fx.Node] = {}
+        graph = fx.Graph()
+        graph.graph_copy(self._graph, copied)
+        graph.output(copied[node])
+        with torch.no_grad():
+            found: torch.Tensor = fx.GraphModule(self._root, graph).eval()(*inputs)
+        return found
+
     def finish(self, outputs: Sequence[fx.Node]) -> fx.GraphModule:
         """The module."""
         self._graph.output(outputs[0] if len(outputs) == 1 else tuple(outputs))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import fx
 
@@ -18,7 +19,7 @@ from accelsim.errors import ModelError
 from accelsim.importer.floats import onnx_operators
 from accelsim.importer.floats.network import Network
 from accelsim.importer.floats.trial import DAMAGES, contradiction, tried
-from accelsim.importer.onnx.model import OnnxModel, OnnxNode
+from accelsim.importer.onnx.model import OnnxModel, OnnxNode, OnnxValue
 
 Array = NDArray[Any]
 Rule = Callable[["OnnxGraph", OnnxNode], Any]  # → one node, or a tuple of them
@@ -35,6 +36,7 @@ class OnnxGraph:
         self.uses.update(model.outputs)
         self.joined: dict[str, OnnxNode] = {}  # a node's name → the bias behind it
         self._skipped: set[str] = set()
+        self._tried: dict[str, OnnxValue] = {}
 
     def node(self, name: str) -> fx.Node:
         """A tensor by name, a constant included."""
@@ -59,22 +61,28 @@ class OnnxGraph:
         return tuple(int(one) for one in values.reshape(-1))
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Extents of a tensor."""
+        """Extents of a tensor; where ONNX infers none, those that it has for zeros."""
         values = self.model.constants.get(name)
-        if values is not None:
-            return values.shape
-        found = self.model.values.get(name)
+        return values.shape if values is not None else self._known(name).shape
+
+    def _known(self, name: str) -> OnnxValue:
+        found = self.model.values.get(name) or self._tried.get(name)
+        if found is None and name in self.nodes:
+            zeros = [torch.zeros(v.shape, dtype=_dtype(v.dtype)) for v in self.model.inputs]
+            value = self.net.value(self.nodes[name], zeros)
+            dtype = str(value.dtype).removeprefix("torch.")
+            found = self._tried[name] = OnnxValue(name, dtype, tuple(value.shape))
         if found is None:
             raise ModelError(
                 f"model {self.model.name}: the shape of tensor '{name}' is not known; give the "
                 "model fixed shapes"
             )
-        return found.shape
+        return found
 
     def dtype(self, name: str) -> str:
         """NumPy's name of a tensor's type."""
         values = self.model.constants.get(name)
-        return str(values.dtype) if values is not None else self.model.values[name].dtype
+        return str(values.dtype) if values is not None else self._known(name).dtype
 
     def wrong(self, node: OnnxNode, what: str) -> ModelError:
         """A refusal that names the layer."""
@@ -122,6 +130,10 @@ class OnnxGraph:
             if name in self.model.values
         }
         return tried(module, [(one.dtype, one.shape) for one in self.model.inputs], known)
+
+
+def _dtype(name: str) -> torch.dtype:
+    return torch.from_numpy(np.zeros(0, np.dtype(name))).dtype
 
 
 def from_onnx(model: OnnxModel) -> fx.GraphModule:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import fx
+
+from accelsim.importer.floats.network import linear
 
 if TYPE_CHECKING:
     from accelsim.importer.floats.onnx_graph import OnnxGraph
@@ -21,12 +24,14 @@ def einsum(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
     """Einsum."""
     equation = str(node.attributes["equation"]).replace(" ", "")
     parts, arrow, result = equation.partition("->")
-    letters = parts.split(",")
-    operands = [graph.node(name) for name in node.inputs]
+    letters, names = parts.split(","), list(node.inputs)
     plain = all(len(set(one)) == len(one) for one in letters) and "." not in equation
     if len(letters) != 2 or not plain or not arrow or not _is_product(letters, result):
+        operands = [graph.node(name) for name in names]
         return graph.net.call(node.name, torch.einsum, equation, *operands)
-    return _product(graph, node, letters, result, operands)
+    if graph.constant(names[0]) is not None:  # weights come last
+        letters, names = letters[::-1], names[::-1]
+    return _product(graph, node, letters, result, names)
 
 
 def _is_product(letters: list[str], result: str) -> bool:
@@ -37,24 +42,31 @@ def _is_product(letters: list[str], result: str) -> bool:
 
 
 def _product(
-    graph: OnnxGraph, node: OnnxNode, letters: list[str], result: str, operands: list[fx.Node]
+    graph: OnnxGraph, node: OnnxNode, letters: list[str], result: str, names: list[str]
 ) -> fx.Node:
     sizes: dict[str, int] = {}
-    for one, name in zip(letters, node.inputs, strict=True):
+    for one, name in zip(letters, names, strict=True):
         sizes |= dict(zip(one, graph.shape(name), strict=True))
     a, b = letters
     batch = [one for one in result if one in a and one in b]
     rows = [one for one in result if one in a and one not in b]
     columns = [one for one in result if one in b and one not in a]
     summed = [one for one in a if one in b and one not in result]
-    left = _arranged(graph, f"{node.name}/a", operands[0], a, (batch, rows, summed), sizes)
-    right = _arranged(graph, f"{node.name}/b", operands[1], b, (batch, summed, columns), sizes)
     given = [*batch, *rows, *columns]
     shape = [sizes[one] for one in given]
     order = tuple(given.index(one) for one in result)
     turns, splits = order != tuple(range(len(order))), len(rows) != 1 or len(columns) != 1
     name = node.name if not turns and not splits else f"{node.name}/product"
-    product = graph.net.call(name, torch.matmul, left, right)
+    left = _arranged(graph, f"{node.name}/a", graph.node(names[0]), a, (batch, rows, summed), sizes)
+    weight = graph.constant(names[1])
+    if weight is not None and not batch:
+        turned = weight.transpose([b.index(one) for one in (*columns, *summed)])
+        matrix = turned.reshape(prod(sizes[one] for one in columns), -1)
+        product = graph.net.module(name, linear(np.ascontiguousarray(matrix), None), left)
+    else:
+        groups = (batch, summed, columns)
+        right = _arranged(graph, f"{node.name}/b", graph.node(names[1]), b, groups, sizes)
+        product = graph.net.call(name, torch.matmul, left, right)
     if splits:
         name = f"{node.name}/split" if turns else node.name
         product = graph.net.call(name, torch.reshape, product, shape)

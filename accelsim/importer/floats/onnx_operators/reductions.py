@@ -98,13 +98,13 @@ def hardmax(graph: OnnxGraph, node: OnnxNode) -> fx.Node:
 
 
 def largest(graph: OnnxGraph, node: OnnxNode) -> tuple[fx.Node, fx.Node]:
-    """TopK of a constant count; of equal elements the first ones, as ONNX wants it."""
+    """TopK of a constant count, by a sort, which keeps equal elements in order."""
     rank, named, net = len(graph.shape(node.input(0))), node.attributes, graph.net
     count = graph.numbers(node, 1, "k")
     if count is None:
         raise graph.wrong(node, "names no count")
     axis = int(named.get("axis", -1)) % rank
-    options = {"stable": True, "dim": axis, "descending": bool(named.get("largest", 1))}
+    options = {"dim": axis, "descending": bool(named.get("largest", 1))}
     ordered = net.call(f"{node.name}/sort", torch.sort, graph.node(node.input(0)), **options)
     window = tuple(slice(0, count[0]) if k == axis else slice(None) for k in range(rank))
     parts = []

@@ -120,11 +120,9 @@ def test_entropy_cuts_a_far_value_below_zero() -> None:
 
 
 def test_zeros_do_not_decide_the_range_by_entropy() -> None:  # a ReLU gives any number of them
-    counts = np.histogram(np.random.default_rng(0).exponential(1, 20_000), 1024, (0, 40))[0] * 1.0
-    many = counts.copy()
-    many[0] += 1e6
-    first, last = least_divergence(many, zero=0.0)
-    assert (first, last) == least_divergence(counts, zero=0.0) and 64 < last < 1024
+    counts = np.full(1024, 100.0)
+    counts[0] = 1e6
+    assert least_divergence(counts, zero=0.0) == (0, 1024)
 
 
 def test_of_ranges_that_diverge_alike_entropy_takes_the_widest() -> None:

@@ -213,6 +213,30 @@ CASES: dict[str, Case] = {
     "celu": (node("Celu", "x", "y", alpha=0.7), {}, X, 13),
     "shrink": (node("Shrink", "x", "y", lambd=0.4, bias=0.2), {}, X, 13),
     "thresholded": (node("ThresholdedRelu", "x", "y", alpha=0.4), {}, X, 13),
+    "lstm": (
+        node("LSTM", "x w r b", "y h c", hidden_size=5, direction="bidirectional"),
+        {"w": real(2, 20, 8), "r": real(2, 20, 5), "b": real(2, 40)},
+        (4, 2, 8),
+        14,
+    ),
+    "gru": (
+        node("GRU", "x w r b - h0", "y h", hidden_size=5, linear_before_reset=1),
+        {"w": real(1, 15, 8), "r": real(1, 15, 5), "b": real(1, 30), "h0": real(1, 2, 5)},
+        (4, 2, 8),
+        14,
+    ),
+    "gru_backward": (
+        node("GRU", "x w r b", "y h", hidden_size=5, direction="reverse"),
+        {"w": real(1, 15, 8), "r": real(1, 15, 5), "b": real(1, 30)},
+        (4, 2, 8),
+        14,
+    ),
+    "rnn": (
+        node("RNN", "x w r", "y h", hidden_size=5),
+        {"w": real(1, 5, 8), "r": real(1, 5, 5)},
+        (4, 2, 8),
+        14,
+    ),
     "cumulative": (node("CumSum", "x a", "y", reverse=1, exclusive=1), {"a": ints(2)}, X, 14),
 }
 
@@ -240,6 +264,11 @@ def test_a_form_gives_what_onnx_runtime_gives(case: str) -> None:
 
 
 REFUSED: dict[str, tuple[Any, dict[str, np.ndarray], str]] = {
+    "lengths": (
+        node("GRU", "x w r - n", "y", "gru", hidden_size=5),
+        {"w": real(1, 15, 8), "r": real(1, 15, 5), "n": np.array([3], np.int32)},
+        "'gru' .GRU. has lengths of its own",
+    ),
     "scales": (node("Resize", "x - s", "y", "up"), {}, "'up' .Resize. computes its scales"),
     "even": (node("LRN", "x", "y", "norm", size=4), {}, "'norm' .LRN. goes over 4 channels"),
     "count": (node("TopK", "x k", "y z", "top"), {}, "'top' .TopK. computes its input 1"),
@@ -256,6 +285,7 @@ def test_a_form_without_counterpart_is_refused_by_name(case: str) -> None:
     one, constants, sentence = REFUSED[case]
     inputs: dict[str, Any] = {"x": (FLOAT, X)}
     inputs |= {"s": (FLOAT, (4,))} if case == "scales" else {}
+    inputs |= {"x": (FLOAT, (4, 1, 8))} if case == "lengths" else {}
     inputs |= {"k": (7, (1,))} if case == "count" else {}
     proto = model([one], constants, inputs, one.output)
     with pytest.raises(ModelError, match=sentence):

@@ -50,6 +50,19 @@ def network(inner: Any, constants: dict[str, np.ndarray]) -> bytes:
     return bytes(proto.SerializeToString())
 
 
+def test_a_recurrent_layer_runs_step_by_step_on_the_npu(tmp_path: Path) -> None:
+    gru = node("GRU", "x w r b", "y h", "gru", hidden_size=8)
+    weights = {"w": real(1, 24, 8), "r": real(1, 24, 8), "b": real(1, 48), "k": np.float32(0.5)}
+    proto = model([gru, node("Mul", "h k", "z", "end")], weights, {"x": (FLOAT, (3, 1, 8))}, ["z"])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(proto.SerializeToString())
+    source = replace(load_onnx(path, "net.onnx"), drawn_examples=False)
+    compiled = compile_model(quantize(source), CONFIGS["edge8"])
+    layers = {layer.name for region in compiled.regions for layer in region.layers}
+    assert {"gru/input", "gru/step_2/back", "gru/step_2/gate_1_1", "gru/step_2/hidden"} <= layers
+    assert [one.name for one in compiled.host_ops if not one.boundary] == []
+
+
 @pytest.mark.parametrize("name", INNER)
 def test_a_network_with_the_operator_compiles(name: str, tmp_path: Path) -> None:
     inner, constants = INNER[name]

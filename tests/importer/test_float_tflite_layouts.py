@@ -100,6 +100,15 @@ def max_pool(g: Graph) -> None:
     g.add("MAX_POOL_2D", [0], (1, 4, 8, 6), options="Pool2DOptions", padding=VALID, **kernel)
 
 
+def uneven_max(g: Graph) -> None:
+    kernel = {"filterHeight": 2, "filterWidth": 2, "strideH": 1, "strideW": 1}
+    g.add("MAX_POOL_2D", [0], X, options="Pool2DOptions", padding=SAME, **kernel)
+
+
+def grouped(g: Graph) -> None:
+    g.conv(0, real(4, 2, 2, 3), (1, 8, 7, 4), **POINT)
+
+
 def joined(axis: int) -> Any:
     def build(g: Graph) -> None:
         shape = list(X)
@@ -181,6 +190,8 @@ CASES: dict[str, Any] = {
     "transposed": transposed,
     "transposed_odd": transposed_odd,
     "max_pool": max_pool,
+    "uneven_max": uneven_max,
+    "grouped": grouped,
     **{f"joined_{axis}": joined(axis) for axis in (1, 2, 3)},
     "joined_with_constant": joined_with_constant,
     "added": added,

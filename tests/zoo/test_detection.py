@@ -151,6 +151,11 @@ def test_a_wrong_class_is_wrong() -> None:
     assert precision([grid((3, 0, 0, 5.0))], [truth((1, 0, 0))]) == 0
 
 
+def test_a_digit_of_another_class_is_none_that_was_missed() -> None:
+    boxes = [truth((1, 0, 0), (3, 4, 4))]
+    assert precision([grid((3, 0, 0, 5.0), (1, 4, 4, 5.0))], boxes) == 0
+
+
 def test_scenes_hold_digits_apart_and_inside() -> None:
     digits = load_digits(0)
     images, boxes = compose(digits.test_images, digits.test_labels, 40, seed=1)

@@ -256,15 +256,21 @@ class Piece:
     table: I8 | None = None  # (256,), in place of a requantization
 
 
+# Shapes (n, h, w, c) in which an operator sees its input and its output where they are not those of
+# the tensors: n·h·w and c are the same, so the bytes are.
+Seen = tuple[tuple[int, int, int, int], tuple[int, int, int, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Assemble:
     """A tensor put together from pieces of others: pad, concat, slice, shuffle, resize, …
 
-    Pieces do not overlap; an element that none covers is `fill`.
+    Pieces do not overlap; an element that none covers is `fill`. With `seen` there is one input.
     """
 
     pieces: tuple[Piece, ...]
     fill: int = 0
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +308,7 @@ class Transpose:
     """out[i0, i1, i2, i3] = in[…] with axis k of the output being axis axes[k] of (n, h, w, c)."""
 
     axes: tuple[int, int, int, int]
+    seen: Seen | None = None
 
 
 LayerOp = (

@@ -6,10 +6,10 @@ out: steps that load or store the box as a dense (h, w, blocks) buffer. It must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from accelsim.artifacts import Step, TensorExtent
+from accelsim.artifacts import Assemble, Step, TensorExtent, Transpose
 from accelsim.errors import ModelError
 from accelsim.schedule.limits import MAX_COUNT, MAX_DRAM_STRIDE, MAX_RUN
 from accelsim.schedule.step import make_step
@@ -59,6 +59,17 @@ def tensor_view(tensor: TensorExtent, lanes: int) -> View:
     blocks = tensor.blocks(lanes)
     strides = (h * w * blocks, w * blocks, blocks)
     return View(tensor.base, tensor.offset_bytes // lanes, (n, h, w), strides, c, blocks)
+
+
+def seen_views(
+    tensors: Sequence[TensorExtent], compute: Assemble | Transpose, lanes: int
+) -> list[View]:
+    """All of an operator's inputs and its output, in the shapes in which it sees them."""
+    shapes = compute.seen or [tensor.shape for tensor in tensors]
+    return [
+        tensor_view(replace(tensor, shape=shape), lanes)
+        for tensor, shape in zip(tensors, shapes, strict=True)
+    ]
 
 
 def merged(*views: View) -> tuple[View, ...]:

@@ -244,7 +244,9 @@ def resize(p: Resize2d, values: Values, shape: Shape) -> np.ndarray:
 
 @compute.register
 def assemble(p: Assemble, values: Values, shape: Shape) -> np.ndarray:
-    result = np.full(shape, p.fill, np.int8)
+    if p.seen is not None:
+        values = [values[0].reshape(p.seen[0])]
+    result = np.full(shape if p.seen is None else p.seen[1], p.fill, np.int8)
     for piece in p.pieces:
         taken = values[piece.input][np.ix_(*piece.take)]
         if piece.requantize is not None:
@@ -252,9 +254,10 @@ def assemble(p: Assemble, values: Values, shape: Shape) -> np.ndarray:
         if piece.table is not None:
             taken = piece.table[taken.astype(np.int64) + 128]
         result[np.ix_(*piece.place)] = taken
-    return result
+    return result.reshape(shape)
 
 
 @compute.register
-def transpose(p: Transpose, values: Values, _: Shape) -> np.ndarray:
-    return values[0].transpose(p.axes)
+def transpose(p: Transpose, values: Values, shape: Shape) -> np.ndarray:
+    seen = values[0].shape if p.seen is None else p.seen[0]
+    return values[0].reshape(seen).transpose(p.axes).reshape(shape)

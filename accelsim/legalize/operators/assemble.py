@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from tvm import te, tirx
 
-from accelsim.artifacts import I8, Assemble, Piece, Requantize, Shape4
-from accelsim.legalize.expressions import Activation, Arguments, output, requantized
+from accelsim.artifacts import I8, Assemble, Piece, Requantize, Seen, Shape4
+from accelsim.legalize.expressions import Activation, Arguments, Element, output, requantized
 from accelsim.legalize.frame import Frame, Leaf, hide, leaf_of, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
 from accelsim.legalize.layout import nhwc
 from accelsim.legalize.movement import STARTS, Move, UnknownMoveError, UnmovedError, move_of
 from accelsim.legalize.operators import Operator
-from accelsim.legalize.operators.transpose import axes_of, renames
-from accelsim.legalize.pieces import MOST_PIECES, TooManyPiecesError, parts_of
+from accelsim.legalize.operators.transpose import renames
+from accelsim.legalize.pieces import MOST_PIECES, Part, TooManyPiecesError, parts_of
 from accelsim.legalize.rescale import joined_table, rescaling, table_of, unchanged
+from accelsim.legalize.seen import seen_index, seen_parts, transposition_of
 
 _NAMES = {
     "relax.nn.pad": "pad",
@@ -37,6 +38,7 @@ _NAMES = {
     "relax.dequantize": "requantize_by_table",
 }
 UNCHANGED = (None, None)
+MANY_PIECES = 32  # beyond it TVM's code for a map takes long to compile
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
@@ -61,7 +63,7 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
         except UnmovedError as found:
             reason = reason or str(found)
         except TooManyPiecesError:
-            if axes_of(move) is not None:
+            if transposition_of(move) is not None:
                 return None
             reason = f"its elements move in more than {MOST_PIECES} separable pieces"
     return Rejection(reason)
@@ -78,17 +80,39 @@ def _has_multiplier(frame: Frame, node: Node) -> bool:
 def _assembled(frame: Frame, node: Node, move: Move) -> IntegerOp:
     """Raises UnmovedError for several constants, TooManyPiecesError."""
     changes = [_change(frame, leaf, node.op) for leaf in move.leaves]
-    parts = parts_of(move.codes, [nhwc(leaf.shape, leaf.layout) for leaf in move.leaves])
-    if len(parts) > 1 and axes_of(move) is not None and changes[0] is UNCHANGED:
+    parts, seen = _parts(move)
+    if len(parts) > 1 and changes[0] is UNCHANGED and transposition_of(move) is not None:
         raise TooManyPiecesError
     pieces = []
     for part in parts:
         zero_point = move.leaves[part.input].quantization.int8_zero_point
         pieces.append(Piece(part.input, part.take, part.place, zero_point, *changes[part.input]))
-    compute = Assemble(tuple(pieces), _fill(frame, move))
+    compute = Assemble(tuple(pieces), _fill(frame, move), seen)
     name = _NAMES.get(node.op, "reshape_copy")
     hide(frame, move.hidden)
     return operator_of(frame, name, move.leaves, compute, absorbed=move.absorbed)
+
+
+def _parts(move: Move) -> tuple[tuple[Part, ...], Seen | None]:
+    """Pieces over the shapes of the tensors, or over others where those are many.
+
+    Raises TooManyPiecesError.
+    """
+    parts: tuple[Part, ...] | None = None
+    try:
+        parts = parts_of(move.codes, [nhwc(leaf.shape, leaf.layout) for leaf in move.leaves])
+    except TooManyPiecesError:
+        if transposition_of(move) is not None:
+            raise
+    if parts is not None and len(parts) <= MANY_PIECES:
+        return parts, None
+    try:
+        found = seen_parts(move)
+    except TooManyPiecesError:
+        if parts is None:
+            raise
+        return parts, None
+    return (parts, None) if parts is not None and len(parts) <= len(found[0]) else found
 
 
 def _change(frame: Frame, leaf: Leaf, op: str) -> tuple[Requantize | None, I8 | None]:
@@ -120,14 +144,23 @@ def _fill(frame: Frame, move: Move) -> int:
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
     """The fill, then piece by piece over it: a stage of its own for each keeps conditions small."""
     values = arguments.values
-    shape = nhwc(op.shape, op.layout)
+    own = nhwc(op.shape, op.layout)
+    shape = op.compute.seen[1] if op.compute.seen else own
     result = te.compute(shape, lambda *_: values.fill.astype("int8"), name="filled")
     for piece, mirrored in zip(op.compute.pieces, values.pieces, strict=True):
-        result = _placed(shape, result, piece, mirrored, arguments.activations[piece.input])
-    return output(op, result, op.op)
+        source = _seen(arguments.activations[piece.input], op.compute.seen)
+        result = _placed(shape, result, piece, mirrored, source)
+    return output(op, lambda *index: result(*seen_index(index, own, shape)), op.op)
 
 
-def _placed(shape: Shape4, before: Any, piece: Piece, mirrored: Any, source: Activation) -> Any:
+def _seen(source: Activation, seen: Seen | None) -> Element:
+    """An input over the shape in which it is seen."""
+    if seen is None:
+        return source
+    return lambda *index: source(*seen_index(index, seen[0], source.shape))
+
+
+def _placed(shape: Shape4, before: Any, piece: Piece, mirrored: Any, source: Element) -> Any:
     """What was there before, with one piece over it, (n, h, w, c)."""
     finders = [
         _finder(own, given, size)

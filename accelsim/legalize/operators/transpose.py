@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from accelsim.artifacts import Transpose
-from accelsim.legalize.expressions import Arguments, output
+from accelsim.legalize.expressions import Arguments, output, output_shape
 from accelsim.legalize.frame import Frame, hide, operator_of
 from accelsim.legalize.graph import Node
 from accelsim.legalize.integer_op import IntegerOp, Rejection
-from accelsim.legalize.layout import nhwc
 from accelsim.legalize.movement import STARTS, Move, UnmovedError, move_of
 from accelsim.legalize.operators import Operator
 from accelsim.legalize.rescale import unchanged
-
-Axes = tuple[int, int, int, int]
-
-
-def axes_of(move: Move) -> Axes | None:
-    """Axis k of the output is axis axes[k] of the only leaf, over (n, h, w, c), or None."""
-    if len(move.leaves) != 1 or move.constants:
-        return None
-    leaf = move.leaves[0]
-    shape = nhwc(leaf.shape, leaf.layout)
-    if move.codes.size != np.prod(shape):
-        return None
-    flat = np.arange(move.codes.size, dtype=np.int64).reshape(shape)
-    for a, b, c, d in permutations(range(4)):
-        turned = flat.transpose(a, b, c, d)
-        if turned.shape == move.codes.shape and np.array_equal(turned, move.codes):
-            return a, b, c, d
-    return None
+from accelsim.legalize.seen import seen_index, source_of, transposition_of
 
 
 def renames(move: Move) -> bool:
     """Whether the output has the bytes and the (n, h, w, c) of the only leaf."""
-    return axes_of(move) == (0, 1, 2, 3)
+    source = source_of(move)
+    if len(move.leaves) != 1 or move.constants or source != move.codes.shape:
+        return False
+    return np.array_equal(move.codes.reshape(-1), np.arange(move.codes.size))
 
 
 def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
@@ -48,13 +32,12 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
             move = move_of(frame, node, absorb=absorb)
         except UnmovedError:
             continue
-        axes = axes_of(move)
-        if axes is None:
+        compute = transposition_of(move)
+        if compute is None:
             continue
         if not unchanged(move.leaves[0].quantization, frame.quantization, frame.int8_limits):
             return Rejection("it changes scale while it moves channels, which takes a step between")
         hide(frame, move.hidden)
-        compute = Transpose(axes)
         return operator_of(frame, "transpose", move.leaves, compute, absorbed=move.absorbed)
     return None
 
@@ -62,11 +45,12 @@ def read(frame: Frame, node: Node) -> IntegerOp | Rejection | None:
 def expression(op: IntegerOp, arguments: Arguments) -> Any:
     """The element whose indices are permuted."""
     (x,) = arguments.activations
-    axes = op.compute.axes
+    axes, own = op.compute.axes, output_shape(op)
+    source, target = op.compute.seen or (x.shape, own)
 
     def element(*index: Any) -> Any:
-        places = dict(zip(axes, index, strict=True))
-        return x(*[places[axis] for axis in range(4)])
+        places = dict(zip(axes, seen_index(index, own, target), strict=True))
+        return x(*seen_index(tuple(places[axis] for axis in range(4)), source, x.shape))
 
     return output(op, element, op.op)
 

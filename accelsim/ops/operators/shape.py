@@ -101,6 +101,18 @@ def _shape_edges(config: Config) -> tuple[Spec, ...]:
         replace(plain, name="sequence", target=(0, 0, -1)),
         replace(plain, name="map", channels=24, size=(5,), target=(0, 4, 6, -1)),
         replace(plain, name="channels_into_rows", channels=2 * lanes, target=(0, 2, -1, 4)),
+        replace(
+            plain,
+            name="rows_into_map",
+            batch=lanes + 1,
+            channels=2 * lanes,
+            size=(),
+            target=(1, -1, 2, lanes),
+        ),
+        # A piece for each row would be more than the compiler cuts.
+        replace(
+            plain, name="many_rows_into_map", batch=300, channels=9, size=(), target=(1, -1, 3, 3)
+        ),
         replace(plain, name="vector_into_map", channels=6 * lanes, size=(), target=(0, -1, 2, 3)),
         replace(plain, name="zero_points_low", zeros=(0, 0), ratio=0.8),
         replace(plain, name="zero_points_high", zeros=(255, 255), ratio=0.8),
@@ -114,6 +126,49 @@ def _shape_torch(case: Case, sources: list[Any]) -> Any:
 
 def _shape_relax(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
     return build.emit(op.reshape(sources[0], _shape_of(case)))
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsSpec(MoveSpec):
+    """The channels of rows fall into heads, which become the first axis."""
+
+    heads: int = 2
+
+
+def _heads_fields(rng: np.random.Generator, spec: HeadsSpec, lanes: int) -> dict[str, Any]:
+    heads = int(rng.integers(2, 4))
+    channels = heads * int(rng.integers(1, lanes + 2))
+    return {"heads": heads, "channels": channels, "batch": int(rng.integers(1, 2 * lanes))}
+
+
+def _heads_edges(config: Config) -> tuple[Spec, ...]:
+    lanes = config.lanes
+    plain = HeadsSpec("plain", batch=lanes + 1, channels=2 * lanes, size=())
+    return (
+        plain,
+        replace(plain, name="one_row", batch=1),
+        replace(plain, name="three_heads", channels=3 * (lanes + 1), heads=3),
+        replace(plain, name="narrow_heads", channels=6, heads=3),
+        replace(plain, name="many_rows", batch=300, channels=8),
+        replace(plain, name="rescaled", ratio=1.4),
+        replace(plain, name="relu", relu=True, zeros=(90,)),
+        replace(plain, name="ends_only", values="ends", few=TWO_VALUES),
+    )
+
+
+def _heads_shape(case: Case) -> tuple[int, int, int, int]:
+    spec: Any = case.spec
+    rows, channels = case.inputs[0].values.shape
+    return 1, rows, spec.heads, channels // spec.heads
+
+
+def _heads_torch(case: Case, sources: list[Any]) -> Any:
+    return sources[0].reshape(_heads_shape(case)).permute(0, 2, 1, 3)
+
+
+def _heads_relax(build: Builder, case: Case, sources: list[Any], quantized: bool) -> Any:
+    split = build.emit(op.reshape(sources[0], _heads_shape(case)))
+    return build.emit(op.permute_dims(split, [0, 2, 1, 3]))
 
 
 OPERATORS = (
@@ -132,5 +187,12 @@ OPERATORS = (
         _shape_edges,
         draw_of(ShapeSpec, (3, 4), _shape_fields),
         (_shape_relax, _shape_torch),
+    ),
+    move(
+        "split_heads",
+        HeadsSpec,
+        _heads_edges,
+        draw_of(HeadsSpec, (2,), _heads_fields),
+        (_heads_relax, _heads_torch),
     ),
 )

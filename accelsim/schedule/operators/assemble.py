@@ -19,7 +19,7 @@ from accelsim.schedule.cells import Cell, cells
 from accelsim.schedule.copying import Change, copy
 from accelsim.schedule.mixing import Lanes, Source, mix
 from accelsim.schedule.operators import Operator
-from accelsim.schedule.view import Span, View, check_strides, tensor_view
+from accelsim.schedule.view import Span, View, check_strides, seen_views
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ def schedule_assemble(
     assemble = layer.compute
     assert isinstance(assemble, Assemble)
     lanes = builder.config.lanes
-    target = tensor_view(tensors[layer.output], lanes)
-    sources = [tensor_view(tensors[name], lanes) for name in layer.inputs]
+    places = [tensors[name] for name in (*layer.inputs, layer.output)]
+    *sources, target = seen_views(places, assemble, lanes)
     _check(layer.name, assemble, sources, target)
     tiles, found = 0, list(cells(assemble, target.shape))
     for cell in found:

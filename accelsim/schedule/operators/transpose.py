@@ -20,7 +20,7 @@ from accelsim.schedule.conv_tiling import ConvShape, Tiling, choose
 from accelsim.schedule.copying import copy
 from accelsim.schedule.matrix import MatrixJob, emit
 from accelsim.schedule.operators import Operator
-from accelsim.schedule.view import View, check_strides, tensor_view
+from accelsim.schedule.view import View, check_strides, seen_views
 from accelsim.schedule.window import Axis
 
 CHANNELS = 3
@@ -34,8 +34,7 @@ def schedule_transpose(
     transpose = layer.compute
     assert isinstance(transpose, Transpose)
     lanes, axes = builder.config.lanes, transpose.axes
-    source = tensor_view(tensors[layer.inputs[0]], lanes)
-    target = tensor_view(tensors[layer.output], lanes)
+    source, target = seen_views((tensors[layer.inputs[0]], tensors[layer.output]), transpose, lanes)
     sizes = (*source.shape, source.channels)
     wanted = (*target.shape, target.channels)
     if sorted(axes) != [0, 1, 2, 3] or tuple(sizes[axis] for axis in axes) != wanted:

@@ -37,6 +37,43 @@ def test_transpositions_of_other_sizes_equal_oracle(
     check(layers.one(Transpose(axes), out, shape), config)  # type: ignore[arg-type]
 
 
+@CONFIGURATIONS
+@pytest.mark.parametrize(
+    ("shape", "out", "axes", "seen"),
+    [
+        ((1, 1, 19, 24), (1, 3, 8, 19), (0, 1, 3, 2), ((1, 1, 19, 24), (1, 1, 24, 19))),
+        ((19, 1, 1, 24), (1, 3, 8, 19), (0, 1, 3, 2), ((1, 1, 19, 24), (1, 1, 24, 19))),
+        ((10, 1, 1, 9), (2, 3, 3, 5), (0, 1, 3, 2), ((2, 1, 5, 9), (2, 1, 9, 5))),
+    ],
+    ids=("heads_of_a_row", "rows_as_images", "two_images"),
+)
+def test_transposition_of_tensors_seen_with_other_pixels_equals_oracle(
+    shape: Shape4,
+    out: Shape4,
+    axes: tuple[int, int, int, int],
+    seen: tuple[Shape4, Shape4],
+    config: Config,
+) -> None:
+    check(layers.one(Transpose(axes, seen), out, shape), config)
+
+
+@CONFIGURATIONS
+@pytest.mark.parametrize("depth", [3, 8, 17])
+def test_pieces_of_a_tensor_seen_with_other_pixels_equal_oracle(depth: int, config: Config) -> None:
+    rows, heads = 11, 3
+    pieces = tuple(
+        Piece(
+            0,
+            box((0, 1), (0, 1), (0, rows), (head * depth, (head + 1) * depth)),
+            box((0, 1), (head, head + 1), (0, rows), (0, depth)),
+        )
+        for head in range(heads)
+    )
+    out = (1, heads, rows, depth)
+    op = Assemble(pieces, 0, ((1, 1, rows, heads * depth), out))
+    check(layers.one(op, out, (rows, 1, 1, heads * depth)), config)
+
+
 def box(*axes: tuple[int, int] | list[int] | range) -> Index:
     """Index arrays from (start, end) pairs or lists."""
     arrays = [np.arange(*a) if isinstance(a, tuple) else np.array(a) for a in axes]

@@ -91,6 +91,8 @@ class PercentileObserver(HistogramObserver):
         below = np.concatenate([[0.0], np.cumsum(counts)]) / max(counts.sum(), 1e-30)
         edges = np.linspace(float(self.min_val), float(self.max_val), len(counts) + 1)
         ends = np.interp([cut, 1 - cut], below, edges)
+        if cut == 0:
+            ends = edges[[0, -1]]
         return _tensors(self, *ends)
 
 

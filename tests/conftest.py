@@ -28,6 +28,8 @@ FLOOR = Path(__file__).parent / "structure" / "collected_floor.txt"
 # Two-thread BLAS collapses when the other core is busy.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+# The NPU's RTL runs short programs here: compiling it fast takes longer than all of them.
+os.environ.setdefault("ACCELSIM_RTL_BUILD", "quick")
 
 set_hypothesis_home_dir("build/cache/hypothesis")
 hypothesis.settings.register_profile(

@@ -233,6 +233,12 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
+def is_built(request: BuildRequest, cache: Path | None = None) -> bool:
+    """Whether the cache holds the executable; ToolError where a tool or source is missing."""
+    name = f"{request.top}-{request_hash(request, find_toolchain())}"
+    return ((cache or cache_root()) / "bin" / name / request.top).is_file()
+
+
 def build(request: BuildRequest, cache: Path | None = None) -> Path:
     """The executable for `request`, built now unless the folder `cache` holds it.
 

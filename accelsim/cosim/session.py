@@ -90,7 +90,7 @@ class Cosim:
         design: Sequence[Path] | None = None,
         root: Path | None = None,
         plusargs: Sequence[str] = (),
-        optimize: str = "fast",
+        optimize: str | None = None,
         grace_cycles: int = GRACE_CYCLES,
     ) -> None:
         self.config = config

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from accelsim.cosim import build as cache_module
-from accelsim.cosim import tools
+from accelsim.cosim import model, tools
 from accelsim.cosim.build import BuildRequest, build, cache_clear, cache_info, cache_sizes
 from accelsim.cosim.unit import cocotb_main
-from accelsim.errors import ToolError
+from accelsim.errors import InputError, ToolError
+from accelsim.spec.config import CONFIGS
 
 FIFO = Path(__file__).parent / "rtl" / "small_fifo.sv"
 
@@ -65,6 +66,38 @@ def test_hash_follows_content_and_settings_but_not_place(tmp_path: Path) -> None
     assert len({base, *(cache_module.request_hash(other, known) for other in others)}) == 7
     newer = replace(known, gxx_version="g++ 99")
     assert cache_module.request_hash(request(), newer) != base
+
+
+@pytest.mark.parametrize(
+    ("named", "cached", "asked", "built"),
+    [
+        (None, False, None, "fast"),
+        ("quick", False, None, "quick"),
+        ("quick", True, None, "fast"),
+        ("quick", False, "fast", "fast"),
+        ("fast", False, "quick", "quick"),
+    ],
+)
+def test_the_variable_decides_only_what_is_neither_asked_for_nor_cached(
+    named: str | None, cached: bool, asked: str | None, built: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(model.BUILD_VARIABLE, raising=False)
+    if named is not None:
+        monkeypatch.setenv(model.BUILD_VARIABLE, named)
+    monkeypatch.setattr(model, "is_built", lambda request: cached and request.optimize == "fast")
+    assert model.model_request(CONFIGS["edge8"], optimize=asked).optimize == built
+
+
+def test_a_variable_that_names_no_kind_of_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(model.BUILD_VARIABLE, "fastest")
+    with pytest.raises(InputError, match="ACCELSIM_RTL_BUILD is 'fastest': use quick or fast"):
+        model.model_request(CONFIGS["edge8"])
+
+
+def test_what_is_built_is_known(filled: Path, tmp_path: Path) -> None:
+    assert cache_module.is_built(request(), filled)
+    assert not cache_module.is_built(request(), tmp_path / "empty")
+    assert not cache_module.is_built(request(optimize="fast"), filled)
 
 
 def _build_and_report(cache: Path, queue: multiprocessing.Queue[str]) -> None:

@@ -50,7 +50,7 @@ MOVES: dict[str, Function] = {
     "index2_last": lambda x: x[:, :, torch.tensor([-1, 1]), torch.tensor([1, -2])],
     "index_all_last": lambda x: x[
         torch.tensor([-1]), torch.tensor([-3]), torch.tensor([-1]), torch.tensor([2])
-    ],
+    ][None],
     "take_last": lambda x: torch.take(x, torch.tensor([[0, -5, 3]])),
     "slice": lambda x: x[:, 1:7:2, ::2, 1:],
     "ellipsis": lambda x: x[..., 0],

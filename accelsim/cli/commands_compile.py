@@ -65,10 +65,13 @@ def run(
 ) -> None:
     """Run a network once on a backend and write its outputs."""
     from accelsim.verify.deploy import compiled_library, fresh_library, run_once
+    from accelsim.verify.options import BACKENDS
 
     io = streams_of(context)
     if out is not None and out.suffix != ".npz":
         raise InputError(f"--out {out} must end in .npz")
+    if backend not in BACKENDS:
+        raise InputError(f"unknown backend {backend!r}: use {' or '.join(BACKENDS)}")
     if model.endswith(".so") and _given(context, "config"):
         raise InputError(f"--config is not for {model}, which was compiled for a configuration")
     check_json_target(json)

@@ -26,6 +26,7 @@ from accelsim.files import whole_file, writing
 from accelsim.legalize import HostOp
 from accelsim.spec.config import Config
 
+LEAST_FREE = 4 << 20  # bytes that the compiler and linker may need
 TARGET = "llvm"
 """Baseline x86-64 without fused multiply-add, which would round host arithmetic differently."""
 
@@ -92,6 +93,10 @@ def export_library(compiled: CompiledModel, path: Path) -> Path:
         try:
             compiled.executable.export_library(str(partial))
         except (RuntimeError, OSError) as error:
+            if shutil.disk_usage(path.absolute().parent).free < LEAST_FREE:
+                raise InputError(
+                    f"cannot write {path}: its disk has less than {LEAST_FREE >> 20} MiB left"
+                ) from error
             raise ToolError(f"Exporting {path.name} failed; is g++ installed? {error}") from error
     return path
 

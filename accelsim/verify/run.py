@@ -205,9 +205,14 @@ def _note_constant(run: Verification, check: LayerCheck) -> None:
         for layer in program.layers:
             chosen = run.options.layer in (None, layer.name)
             if chosen and check.batch.constant(layer.output) and layer.output not in varied:
+                one = check.batch.values[layer.output].size == 1
+                way = (
+                    "give an --input of several samples"
+                    if one
+                    else "choose another --input or --seed"
+                )
                 run.record.problems.append(
-                    f"layer {layer.name}: its golden has one value only and proves nothing; "
-                    "choose another --input or --seed"
+                    f"layer {layer.name}: its golden has one value only and proves nothing; {way}"
                 )
 
 

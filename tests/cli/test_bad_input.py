@@ -24,6 +24,7 @@ COMMANDS = [
     (["verify", f"{TINY}:nothing"], "no function 'nothing'"),
     (["verify", f"{TINY}:integers"], "int16; float32, int8, uint8, int32 and int64 are supported"),
     (["verify", "m.pt2", "--backend", "gpu"], "unknown backend 'gpu': use sim or rtl"),
+    (["run", "absent.pt2", "--backend", "gpu"], "unknown backend 'gpu': use sim or rtl"),
     (["verify", "m.pt2", "--backend", "sim", "--waves"], "add --backend rtl"),
     (["verify", "m.pt2", "--config", "huge"], "unknown configuration 'huge'"),
     (["verify", "m.pt2", "--config", "missing.toml"], "missing.toml"),

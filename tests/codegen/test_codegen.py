@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from accelsim.codegen import (
 )
 from accelsim.codegen.csource import region_source
 from accelsim.emit import compile_region
-from accelsim.errors import InputError, ModelError, ProgramError
+from accelsim.errors import InputError, ModelError, ProgramError, ToolError
 from accelsim.legalize import legalize
 from accelsim.simulate import run as simulate
 from accelsim.spec.config import CONFIGS, Config
@@ -219,6 +220,27 @@ def test_folders_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.so" / "inner").mkdir(parents=True)
     with pytest.raises(InputError, match=r"cannot write .*folder.so"):
         export_library(compiled, tmp_path / "folder.so")
+
+
+class Failing:
+    """An executable whose compiler ends with an error."""
+
+    def export_library(self, path: str) -> None:
+        raise RuntimeError("Compilation error")
+
+
+@pytest.mark.parametrize(
+    ("free", "kind", "said"),
+    [(1 << 20, InputError, "less than 4 MiB left"), (1 << 30, ToolError, "is g\\+\\+ installed")],
+)
+def test_a_compiler_that_fails_on_a_full_disk_is_not_blamed(
+    free: int, kind: type[Exception], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    compiled = SimpleNamespace(executable=Failing())
+    with pytest.raises(kind, match=said):
+        export_library(compiled, tmp_path / "model.so")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_region_that_stays_refused_is_an_error_and_no_endless_loop() -> None:

@@ -313,7 +313,7 @@ def test_run_time_objects_may_be_cleared_while_a_build_copies_them(
         if "runtime" in Path(source).parts[-3:] and not gone:  # one object is compiled again
             gone.add(Path(source))
             Path(source).unlink()
-        if "runtime" in Path(target).parts[-3:]:
+        if "runtime" in Path(target).parts[-4:-1]:
             shutil.rmtree(cache / "runtime")
         copyfile(source, target)
 

@@ -41,6 +41,7 @@ def _edges(config: Config) -> tuple[MaskedSpec, ...]:
     few = {
         "one_channel": "the only element of a row has all of it, kept or not",
         "one_pixel": "one row has few values",
+        "vector": "one row has few shares, and small ones where it is long",
         "one_row": "nine rows of one block have few shares",
         "one_column": "nine rows of one block have few shares",
         "largest_scale": "with inputs this far apart one element has all of a row",

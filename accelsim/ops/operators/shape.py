@@ -147,10 +147,11 @@ def _heads_edges(config: Config) -> tuple[Spec, ...]:
     return (
         plain,
         replace(plain, name="one_row", batch=1),
-        replace(plain, name="three_heads", channels=3 * (lanes + 1), heads=3),
+        replace(plain, name="lanes_plus_one", channels=3 * (lanes + 1), heads=3),
         replace(plain, name="narrow_heads", channels=6, heads=3),
         replace(plain, name="many_rows", batch=300, channels=8),
         replace(plain, name="rescaled", ratio=1.4),
+        replace(plain, name="no_multiplier", ratio=1.2, input_scale=0.1),
         replace(plain, name="relu", relu=True, zeros=(90,)),
         replace(plain, name="ends_only", values="ends", few=TWO_VALUES),
     )

@@ -34,6 +34,7 @@ class _Count:
 
     compared: int = 0
     wrong: int = 0
+    place: str = ""  # the first layer that is wrong in the first sample that has one
     same: int = 0
     asked: int = 0  # samples whose class the framework gave
     golden: GoldenCount = field(default_factory=GoldenCount)
@@ -90,7 +91,7 @@ def measure(
             )
         for name, chosen in groups.items():
             if group in chosen:
-                outputs = _run(name, check, library, inputs, expected, counts[name])
+                outputs = _run(name, check, library, inputs, expected, counts[name], group[0])
                 _judge(counts[name], outputs, np.asarray(group), samples, classes, theirs)
     varied = frozenset(name for name, (low, high) in seen.items() if low < high)
     answers = {name: (found, np.arange(total)) for name, found in others.items() if found}
@@ -148,6 +149,7 @@ def _run(
     inputs: Inputs,
     expected: _Expected,
     count: _Count,
+    sample: int,
 ) -> tuple[np.ndarray, ...]:
     """One batch on one backend, compared layer by layer."""
 
@@ -156,8 +158,13 @@ def _run(
             return
         for layer in launch.program.layers:
             actual = read_tensor(launch.program, result.dram, layer.output)
+            wrong = int(np.count_nonzero(actual != expected.tensors[layer.output]))
             count.compared += actual.size
-            count.wrong += int(np.count_nonzero(actual != expected.tensors[layer.output]))
+            count.wrong += wrong
+            if wrong and not count.place:
+                count.place = (
+                    f"layer {layer.name} in sample {sample}: {wrong:,} of {actual.size:,} elements"
+                )
 
     set_backend(check.backends[name], observer=observe)
     outputs = library.run(list(inputs.values()))
@@ -270,5 +277,6 @@ def _accuracy(
         compared={name: count.compared for name, count in counts.items()},
         agreement={name: (one.same, one.asked) for name, one in counts.items() if one.asked},
         varied=varied,
+        places={name: count.place for name, count in counts.items() if count.place},
         golden={name: one.golden for name, one in counts.items() if samples.golden is not None},
     )

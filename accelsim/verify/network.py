@@ -67,6 +67,8 @@ def _accuracy(
     for name, wrong in found.wrong.items():
         title = f"layers and outputs of {samples.origin} on {name}"
         _check(record, title, found.compared[name], wrong)
+        if name in found.places:
+            record.problems.append(f"{name} first differs in {found.places[name]}")
     for name, golden in found.golden.items():
         where = f"{samples.origin} on {name}"
         title = f"golden of {where}, differences of at most {golden.furthest:g}"

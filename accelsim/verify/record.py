@@ -29,6 +29,7 @@ class Accuracy:
     agreement: Mapping[str, tuple[int, int]]  # samples of the framework's class, samples
     varied: frozenset[str]  # layers whose golden has more than one value over all samples
     golden: Mapping[str, GoldenCount]  # the file's, of backends
+    places: Mapping[str, str]  # where a backend first differs from the reference
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from accelsim.reference.integer import build
 from accelsim.report import document
 from accelsim.simulate import Simulator
 from accelsim.spec.config import CONFIGS
-from accelsim.verify import RunRecord, VerifyOptions, new_record, verify
+from accelsim.verify import RunRecord, VerifyOptions, accuracy, new_record, verify
 from accelsim.verify import run as verification
 from tests.verify import integer_nets as nets
 
@@ -201,6 +201,29 @@ BAD = {
     "golden's numbers": ({"golden": np.full((1, 9, 5), "a")}, "which are no numbers"),
     "golden's infinity": ({"golden": np.full((1, 9, 5), np.inf)}, "not finite"),
 }
+
+
+def test_a_sample_that_is_wrong_names_the_first_layer_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, seen = accuracy.read_tensor, []
+
+    def damaged(program: Any, dram: Any, name: str) -> Any:
+        seen.append(name)
+        values = read(program, dram, name)
+        if len(seen) in (4, 6):  # the second layer of the second and of the third sample
+            values = values.copy()
+            values.flat[0] ^= 1
+        return values
+
+    monkeypatch.setattr(accuracy, "read_tensor", damaged)
+    quantized = nets.image("int8")
+    path = saved(tmp_path, quantized, 3)
+    record = verified(quantized, tmp_path, monkeypatch, input=path)
+    assert record.status == "failed" and len(seen) == 6
+    assert record.problems[1:] == [
+        "sim first differs in layer head/conv in sample 1: 1 of 175 elements",
+    ]
 
 
 def test_an_unknown_metric_is_refused_before_the_model_is_read(

@@ -201,6 +201,7 @@ def test_a_run_that_is_stopped_keeps_the_layers_that_it_finished(
         return check_layer(*arguments)
 
     monkeypatch.setattr(verification, "check_layer", stop_at_the_third)
+    monkeypatch.setattr("accelsim.verify.verification.REPORT_SHARE", 1e9)  # after each layer
     limit = ("--time-limit", "3600")
     result = invoke(tmp_path, "verify", TINY, *SIM, "--out", "r", "-q", *limit)
     report = report_of(tmp_path / "r")

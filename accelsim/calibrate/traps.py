@@ -51,7 +51,8 @@ def check_finite(prepared: Prepared, batches: Sequence[Batch]) -> None:
         if runner.found is not None:
             raise ModelError(
                 f"layer '{runner.found}' of model {prepared.model} gives NaN or infinity in float "
-                f"on calibration batch {number}; no scale can hold that"
+                f"on calibration batch {number}; no scale can hold that: give a finite number, in "
+                "a mask one that lies below all scores, such as -60"
             )
 
 

@@ -9,7 +9,8 @@ and would become layers: they are bypassed. Quantized convolutions take no paddi
 becomes numbers. A softmax that is called as a function becomes a module, since only modules have a
 result in steps of 1/256, whatever the calibration; PyTorch's int8 softmax takes no negative axis.
 Its int8 clamp wants both limits: a clamp with one becomes a minimum or maximum with a number.
-A layer that is called by its argument's name is called by place."""
+A layer that is called by its argument's name is called by place. Minus infinity in a mask in front
+of a softmax, which no scale can hold, becomes a low number."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from torch import fx, nn
 
 from accelsim.errors import ModelError
 from accelsim.importer.reasons import reason
+from accelsim.quantize.finite_masks import finite_masks
 from accelsim.quantize.names import operator_name, traced_names
 
 _SEVERAL = frozenset({"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"})
@@ -56,7 +58,8 @@ def float_graph(module: nn.Module, model: str) -> tuple[nn.Module, fx.Graph, dic
     completed = _complete_convolutions(graph)
     made = _softmax_modules(graph, module)
     limited = _one_sided_clamps(graph)
-    if not (ordered or bypassed or unshared or completed or made or limited):
+    masked = finite_masks(graph, module, names)
+    if not (ordered or bypassed or unshared or completed or made or limited or masked):
         return module, graph, names
     repaired = fx.GraphModule(module, graph).eval()
     retraced, _ = _trace(repaired, model)

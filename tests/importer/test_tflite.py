@@ -38,6 +38,12 @@ def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [one.dtype for one in source.example_inputs] == ["int8"]
 
 
+def test_a_batch_that_is_left_open_counts_as_written(tmp_path: Path) -> None:
+    data = changed(plain(), tensor(0, "shapeSignature", [-1, 6, 5, 3]))
+    (example,) = load_model(saved(tmp_path, data)).example_inputs
+    assert example.shape == (1, 6, 5, 3)
+
+
 def test_numbers_of_operators_are_those_of_the_schema() -> None:
     for number, name in enumerate(BUILTIN_OPERATORS):
         assert getattr(schema.BuiltinOperator, name) == number
@@ -101,6 +107,10 @@ REFUSED: dict[str, tuple[Callable[[Any], None], str]] = {
     "unknown operator": (code("builtinCode", 4000), "number 4000"),
     "schema version": (lambda model: setattr(model, "version", 2), "schema version 2"),
     "2 GB": (tensor(0, "shape", [1, 1 << 10, 1 << 10, 1 << 11]), "announces 2,147,483,648 bytes"),
+    "open height": (
+        tensor(0, "shapeSignature", [-1, -1, 5, 3]),
+        "input 't0' leaves axis 1 open in its shape signature",
+    ),
     "dynamic": (tensor(0, "shape", [-1, 6, 5, 3]), "dynamic shape"),
     "no elements": (tensor(3, "shape", [1, 0, 5, 4]), "no elements"),
     "nine axes": (tensor(0, "shape", [1] * 9), "9 axes"),

@@ -67,7 +67,19 @@ def read_model(content: bytes, name: str) -> TfliteModel:
         signature=_signature(root, tensors),
     )
     check_graph(model)
+    for index in model.inputs:
+        _refuse_open_axes(tables[index], f"model {name}: input '{names[index]}'")
     return model
+
+
+def _refuse_open_axes(table: Table, where: str) -> None:
+    """Raises ModelError where the shape signature leaves an axis other than the batch open."""
+    for axis, extent in enumerate(table.array(7, "int32")):
+        if axis and extent < 0:
+            raise ModelError(
+                f"{where} leaves axis {axis} open in its shape signature; convert the model with "
+                "fixed shapes"
+            )
 
 
 def _names(tables: Sequence[Table]) -> list[str]:

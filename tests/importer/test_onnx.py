@@ -136,6 +136,16 @@ REFUSED: dict[str, tuple[Callable[[ModelProto], Any], str]] = {
         lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[2], "dim_param", "h"),
         r"axis 2 \('h'\) open; fix its shape with onnx.tools",
     ),
+    "output of text": (
+        lambda m: setattr(m.graph.output[0].type.tensor_type, "elem_type", TensorProto.STRING),
+        "output '.*' of net.onnx is STRING, which is not supported",
+    ),
+    "output of sequences": (
+        lambda m: m.graph.output[0].type.CopyFrom(
+            helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
+        ),
+        "output '.*' of net.onnx is no tensor",
+    ),
     "wide integers": (_foreign(TensorProto.INT4), r"'wd' \(DequantizeLinear\).*INT4"),
     "small floats": (_foreign(TensorProto.FLOAT8E4M3FN), r"'wd' .*FLOAT8E4M3FN"),
     "infinite scale": (

@@ -55,6 +55,7 @@ def parse_onnx(data: bytes, name: str, folder: Path | None = None) -> OnnxModel:
     constants, foreign = _initializers(proto.graph, folder, name)
     inputs = _inputs(proto.graph, constants, name)
     outputs = tuple(one.name for one in proto.graph.output)
+    _refuse_outputs(proto.graph, name)
     if not inputs:
         raise ModelError(f"model {name} has no inputs")
     if not outputs or len(set(outputs)) != len(outputs):
@@ -201,6 +202,17 @@ def _extents(dims: Sequence[Any], where: str) -> Iterator[int]:
             yield 1
         else:
             raise ModelError(f"{where} leaves its axis {axis} ({dim.dim_param!r}) open; {_FIX}")
+
+
+def _refuse_outputs(graph: Any, name: str) -> None:
+    """Raises ModelError for an output that is declared as something without numbers."""
+    for one in graph.output:
+        kind = one.type.WhichOneof("value")
+        if kind not in (None, "tensor_type"):
+            raise ModelError(f"output '{one.name}' of {name} is no tensor")
+        dtype = dtype_of(one.type.tensor_type.elem_type) if kind else ""
+        if dtype == "STRING":
+            raise ModelError(f"output '{one.name}' of {name} is {dtype}, which is not supported")
 
 
 def _refuse_foreign(nodes: Sequence[OnnxNode], foreign: dict[str, str], name: str) -> None:

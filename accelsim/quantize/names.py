@@ -21,6 +21,9 @@ _ACTIVATIONS = frozenset(
 )
 _SHAPE_READS = frozenset({"getattr", "getitem", "size", "dim", "shape", "sym_size"})
 
+_SELECTED = _SHAPE_READS | {"zeros", "zeros_like", "select"}
+"""What a user did not write as a layer: results of one with several, and its first state."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayerName:
@@ -202,7 +205,8 @@ def _named(
     if not group:
         return None
     computing = [node for node in group if not _is_activation(node, module)]
-    anchor = (computing or group)[-1]
+    made = [node for node in computing if operator_name(node.target) not in _SELECTED]
+    anchor = (made or computing or group)[-1]
     shown = [node for node in group if operator_name(node.target) not in _SHAPE_READS] or group
     members = tuple(dict.fromkeys(name for node in shown for name in members_of(node)))
     return LayerName(unique.take(name_of(anchor)), members, group[-1].name)

@@ -19,7 +19,7 @@ from accelsim.codegen import CompiledModel, compile_model, set_backend
 from accelsim.cosim.session import Cosim
 from accelsim.emit import program_to_bytes
 from accelsim.errors import InputError
-from accelsim.files import whole_folder, writing
+from accelsim.files import check_writable, whole_folder, writing
 from accelsim.importer import load_model
 from accelsim.quantize import quantize
 from accelsim.simulate import Simulator
@@ -51,6 +51,8 @@ def write_compiled(
     """
     if out.is_dir() and any(out.iterdir()) and not (out / "model.json").is_file():
         raise InputError(f"{out} exists and holds no compiled model; choose another --out")
+    with writing(out, run_folder.ELSEWHERE):  # refused now, and not after the compilation
+        check_writable(out.parent / "model.partial")
     _, quantized, compiled = _compile(model, config, dump_ir, seed, progress)
     progress("writing programs and library")
     with writing(out, run_folder.ELSEWHERE), whole_folder(out) as made:

@@ -55,6 +55,7 @@ COMMANDS = [
     (["run", "alone.so", "--input", "x.npz"], "alone.json is missing"),
     (["run", "alone.so", "--config", "edge8"], "--config is not for alone.so"),
     (["run", "m.pt2", "--out", "x.txt"], "must end in .npz"),
+    (["compile", "absent.pt2", "--out", "file/below"], "cannot write file/below"),
     (["compile", "m.pt2", "--out", "occupied"], "holds no compiled model"),
 ]
 

@@ -73,6 +73,8 @@ class _Run:
         _check_float(self.source)
         self.metric = asked or _own_metric(self.source)
         self.kept = (*self.source.keep_float, *options.keep_float)
+        if self.kept:  # an unknown name is refused now, and not after the trials
+            prepare(self.source, Recipe(keep_float=self.kept))
         self.calibration = self._calibration()
         self.test = self._test()
         self.own = len(self.source.example_inputs[0])

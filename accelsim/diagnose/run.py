@@ -24,6 +24,7 @@ from accelsim.reference import TITLES, Reference
 from accelsim.verify import folder, new_record
 from accelsim.verify.backends import build_rtl, open_backends
 from accelsim.verify.goldens import BatchGoldens, Goldens
+from accelsim.verify.inputs import classes_of_model
 from accelsim.verify.layers import LayerCheck, Whole
 from accelsim.verify.library import Library, need_compiler
 from accelsim.verify.options import Progress
@@ -49,6 +50,9 @@ def diagnose(options: DiagnoseOptions, progress: Progress, record: DiagnoseRecor
     batch = chosen_input(options, source, quantized)
     record.input_origin = batch.origin
     record.label = batch.label if options.label is None else options.label
+    classes = classes_of_model(quantized)
+    if classes is not None and record.label is not None:
+        _refuse_label(record.label, classes)
     verification.record.input_origin = batch.origin
     verification.record.inputs_sha256 = folder.write_inputs(given.out, batch.tensors)
     folder.write_model(given.out, quantized)
@@ -126,8 +130,12 @@ def _check_label(record: DiagnoseRecord, exact: Outputs) -> None:
         record.label = None
         return
     count = exact[0].size // len(exact[0])
-    if record.label >= count:
-        raise InputError(f"label is {record.label}; the network has {count} classes, from 0")
+    _refuse_label(record.label, count)
+
+
+def _refuse_label(label: int, count: int) -> None:
+    if label >= count:
+        raise InputError(f"label is {label}; the network has {count} classes, from 0")
 
 
 def _int8_rungs(

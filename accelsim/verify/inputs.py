@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from accelsim.artifacts import QuantizedModel, SourceModel
+from accelsim.metrics.classification import top_k_share
 from accelsim.verify.input_files import Samples, Signature, read_samples
 
 
@@ -56,6 +59,26 @@ def choose_input(
     from accelsim.quantize.ranges import random_inputs
 
     return Batch(random_inputs(quantized.qdq, seed), f"random values of seed {seed}")
+
+
+def classes_of_model(quantized: QuantizedModel) -> int | None:
+    """How many classes the one output has scores of; None where it is no list of scores."""
+    returned: Any = quantized.qdq["main"].ret_ty
+    fields = list(getattr(returned, "fields", [returned]))
+    if len(fields) != 1:
+        return None
+    shape = tuple(int(extent) for extent in fields[0].shape)
+    scores = len(shape) > 1 and max(shape[1:]) == prod(shape[1:])
+    batched = shape[:1] == tuple(quantized.input_shapes[0][:1])
+    return prod(shape[1:]) if scores and batched else None
+
+
+def check_labels(samples: Samples | None, quantized: QuantizedModel) -> None:
+    """Raises InputError for labels that are no classes of the network, for a share of top-1."""
+    classes = classes_of_model(quantized)
+    if classes is not None and samples is not None and samples.labels is not None:
+        scores = np.broadcast_to(np.float32(0), (len(samples.labels), classes))
+        top_k_share(scores, samples.labels, 1)
 
 
 def _test_split(source: SourceModel, quantized: QuantizedModel) -> Samples | None:

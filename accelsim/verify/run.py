@@ -22,7 +22,7 @@ from accelsim.verify import folder
 from accelsim.verify.backends import build_rtl, open_backends
 from accelsim.verify.golden_file import check_golden
 from accelsim.verify.goldens import BatchGoldens, Goldens
-from accelsim.verify.inputs import Batch, choose_input
+from accelsim.verify.inputs import Batch, check_labels, choose_input
 from accelsim.verify.layers import LayerCheck, Whole, check_layer, host_layers, run_whole
 from accelsim.verify.library import Library, need_compiler
 from accelsim.verify.network import check_network, check_stalls, note_not_run
@@ -69,6 +69,8 @@ def verify(options: VerifyOptions, progress: Progress, record: RunRecord) -> Non
     source, quantized = _model(run)
     batch = choose_input(source, quantized, options.input, options.seed)
     check_golden(batch.samples, quantized)
+    if options.layer is None and (options.metric or source.metric) in (None, "top1", "top5"):
+        check_labels(batch.samples, quantized)
     record.input_origin = batch.origin
     given = batch.samples if batch.own_samples and batch.samples is not None else None
     record.inputs_sha256 = folder.write_inputs(

@@ -162,6 +162,24 @@ def test_what_does_not_fit_the_model_is_refused_with_the_likely_slip(
     assert result.code == 2 and sentence in result.last
 
 
+def test_a_label_out_of_range_is_refused_before_anything_is_compiled(tmp_path):
+    np.save(tmp_path / "x.npy", nets.IMAGES[:1])
+    model = f"{nets.__file__}:sound"
+    result = invoke(tmp_path, "diagnose", model, "--input", "x.npy", "--label", "99", *SIM)
+    assert result.code == 2 and "label is 99; the network has 4 classes, from 0" in result.last
+    assert "quantizing" in result.err and "compiling" not in result.err
+
+
+def test_labels_out_of_range_are_refused_before_anything_is_compiled(tmp_path):
+    np.savez(tmp_path / "x.npz", x=nets.IMAGES[:2], labels=np.array([0, 99]))
+    model = f"{nets.__file__}:sound"
+    result = invoke(tmp_path, "verify", model, "--input", "x.npz", "--backend", "sim")
+    assert (
+        result.code == 2 and "labels go from 0 to 99, and the network has 4 classes" in result.err
+    )
+    assert "quantizing" in result.err and "compiling" not in result.err
+
+
 def test_a_sample_is_chosen_from_a_file(tmp_path):
     model = f"{nets.__file__}:sound"
     np.save(tmp_path / "x.npy", nets.IMAGES[:3])

@@ -22,6 +22,7 @@ from accelsim.peers.ort_draw import F32, Draw
 from accelsim.peers.ort_pointwise import table
 
 Function = Callable[[Array, Mapping[str, float]], Array]
+Body = Callable[[Any, list[Any], Mapping[str, float]], Any]
 
 
 def _thresholded(v: Array, a: Mapping[str, float]) -> Array:
@@ -33,24 +34,45 @@ def _shrink(v: Array, a: Mapping[str, float]) -> Array:
     return np.where(v < -F32(a["lambd"]), v + F32(a["bias"]), inner)
 
 
+def _chosen(build: Any, condition: Any, value: Any, other: Any) -> Any:
+    return build.emit(relax.op.where(build.emit(condition), value, other))
+
+
+def _thresholded_body(build: Any, values: list[Any], a: Mapping[str, float]) -> Any:
+    above = relax.op.greater(values[0], _number(a["alpha"]))
+    return _chosen(build, above, values[0], _number(0.0))
+
+
+def _shrink_body(build: Any, values: list[Any], a: Mapping[str, float]) -> Any:
+    value, bias = values[0], _number(a["bias"])
+    less, more = (build.emit(one(value, bias)) for one in (relax.op.subtract, relax.op.add))
+    above = relax.op.greater(value, _number(a["lambd"]))
+    inner = _chosen(build, above, less, _number(0.0))
+    return _chosen(build, relax.op.less(value, _number(-a["lambd"])), more, inner)
+
+
 def _number(value: float) -> Any:
     return relax.const(value, "float32")
 
 
-def _softsign(build: Any, values: list[Any]) -> Any:
+def _softsign(build: Any, values: list[Any], _: Mapping[str, float]) -> Any:
     raised = build.emit(relax.op.add(build.emit(relax.op.abs(values[0])), _number(1.0)))
     return build.emit(relax.op.divide(values[0], raised))
 
 
-FUNCTIONS: Mapping[str, tuple[Function, qdq.Body | None]] = {
-    "Abs": (lambda v, _: np.abs(v), qdq.call(relax.op.abs)),
-    "Neg": (lambda v, _: -v, qdq.call(relax.op.negative)),
-    "Floor": (lambda v, _: np.floor(v), qdq.call(relax.op.floor)),
-    "Ceil": (lambda v, _: np.ceil(v), qdq.call(relax.op.ceil)),
-    "Round": (lambda v, _: np.rint(v), qdq.call(relax.op.round)),
+def _called(function: Any) -> Body:
+    return lambda build, values, _: qdq.call(function)(build, values)
+
+
+FUNCTIONS: Mapping[str, tuple[Function, Body]] = {
+    "Abs": (lambda v, _: np.abs(v), _called(relax.op.abs)),
+    "Neg": (lambda v, _: -v, _called(relax.op.negative)),
+    "Floor": (lambda v, _: np.floor(v), _called(relax.op.floor)),
+    "Ceil": (lambda v, _: np.ceil(v), _called(relax.op.ceil)),
+    "Round": (lambda v, _: np.rint(v), _called(relax.op.round)),
     "Softsign": (lambda v, _: v / (F32(1) + np.abs(v)), _softsign),
-    "ThresholdedRelu": (_thresholded, None),
-    "Shrink": (_shrink, None),
+    "ThresholdedRelu": (_thresholded, _thresholded_body),
+    "Shrink": (_shrink, _shrink_body),
 }
 DRAWN = {"ThresholdedRelu": ("alpha",), "Shrink": ("lambd", "bias")}
 
@@ -72,7 +94,7 @@ def between(rng: Generator, operator: str) -> Trial:
     )
     op = Lookup(table(draw, lambda v: function(v, attributes)))
     region, inputs = chain("onnxruntime", stored(x), (op, shape4(stored(x))))
-    form = None if body is None else draw.compiled("x", y, body)
+    form = draw.compiled("x", y, lambda build, values: body(build, values, attributes))
     return Trial(region, inputs, {"y0": stored(y)}, compiled=form)
 
 

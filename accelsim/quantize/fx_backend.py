@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.ao.quantization.observer import HistogramObserver
 from torch.nn import functional
 
 _FUNCTIONS = (
@@ -94,6 +95,18 @@ def leave_tuples(mapping: Any, module: nn.Module) -> None:
         several = isinstance(layer, nn.LSTMCell) or getattr(layer, "return_indices", False)
         if several or isinstance(layer, nn.GRUCell | nn.RNNCell):
             mapping.set_module_name(name, None)
+
+
+def observe_alike(mapping: Any, activations: Any) -> None:
+    """Let layers for which PyTorch has a `QConfig` of their own watch activations as all others do.
+
+    Else a tensor that one of these and another layer read is quantized twice. Layers whose results
+    have fixed levels keep them.
+    """
+    types = mapping.object_type_qconfigs
+    for kind, config in types.items():
+        if config is not None and type(config.activation()) is HistogramObserver:
+            types[kind] = config._replace(activation=activations)
 
 
 def share_observers(prepared: fx.GraphModule) -> None:

@@ -26,6 +26,7 @@ from accelsim.quantize.float_graph import count_axes_from_first, float_graph
 from accelsim.quantize.fx_backend import (
     backend_config,
     leave_tuples,
+    observe_alike,
     observe_floats_only,
     share_observers,
 )
@@ -133,6 +134,7 @@ def prepare(source: SourceModel, recipe: Recipe) -> Prepared:
             activation=activations, weight=weights
         )
     )
+    observe_alike(mapping, activations)
     with quantizing():
         module = copy.deepcopy(source.float_module).eval()
         module, graph, user_names = float_graph(module, source.name)

@@ -6,6 +6,7 @@ qnnpack engine computes it. It must not know Relax."""
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from accelsim.quantize.fx_graph import FxQuantized, qnnpack_engine
 from accelsim.quantize.limits import limit_nodes, reference_limits
 from accelsim.quantize.names import is_activation_quantize, operator_name
 
-__all__ = ["label_layers", "qnnpack_engine", "torch_layer_outputs", "torch_layers"]
+__all__ = ["label_layers", "qnnpack_engine", "relabel", "torch_layer_outputs", "torch_layers"]
 
 _Key = tuple[tuple[int, ...], float, int]  # shape, scale, zero point
 
@@ -50,6 +51,13 @@ def record(module: fx.GraphModule, inputs: tuple[NDArray[Any], ...]) -> dict[fx.
     return recorder.values
 
 
+def relabel(int8: fx.GraphModule, names: Mapping[str, str]) -> None:
+    """Give labelled nodes other names, from the labels that they have."""
+    for node in int8.graph.nodes:
+        if node.meta.get(_KEY) in names:
+            node.meta[_KEY] = names[node.meta[_KEY]]
+
+
 def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...]) -> bool:
     """Write each layer's name into the metadata of the int8 graph's node that produces it.
 
@@ -74,6 +82,7 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...]) -> bo
     keys = [_key(values[node]) for node in nodes]
     expected_keys = [_reference_key(node, expected_values) for node in expected]
     limits: dict[fx.Node, tuple[int, int]] = {}
+    named = Counter(name.name for name in quantized.names.quantized)
     for position, name in enumerate(quantized.names.quantized):
         key = expected_keys[position]
         if len(keys) == len(expected_keys):
@@ -83,7 +92,8 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...]) -> bo
         else:
             continue
         if keys[match] == key:
-            nodes[match].meta[_KEY] = name.name
+            if named[name.name] == 1:  # an input that is quantized twice has no node
+                nodes[match].meta[_KEY] = name.name
             limits[nodes[match]] = reference_limits(expected[position])
     limit_nodes(quantized.int8, limits)
     return True

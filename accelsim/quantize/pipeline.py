@@ -20,7 +20,7 @@ from accelsim.quantize.excluded import excluded_layers
 from accelsim.quantize.export_program import export_program
 from accelsim.quantize.exported_names import exported_names, keep_names
 from accelsim.quantize.fx_graph import FxQuantized, quantize_fx
-from accelsim.quantize.golden import label_layers
+from accelsim.quantize.golden import label_layers, relabel
 from accelsim.quantize.int8_modules import is_int8
 from accelsim.quantize.int8_network import read_int8
 from accelsim.quantize.kept_float import operators_of
@@ -153,7 +153,10 @@ def _assemble(
     check_program(program, names, source.name)
     own = program.graph_signature.user_inputs
     inputs = source.input_names if len(source.input_names) == len(own) else tuple(own)
-    names = with_inputs(names, dict(zip(own, inputs, strict=True)))
+    given, names = names, with_inputs(names, dict(zip(own, inputs, strict=True)))
+    if int8 is not None:
+        pairs = zip(given.quantized, names.quantized, strict=True)
+        relabel(int8, {old.name: new.name for old, new in pairs if old != new})
     keep_names(program, names)
     keep_inputs(program, inputs)
     module = canonical(to_relax(program, source.name), names, source.name, inputs)

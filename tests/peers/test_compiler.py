@@ -19,6 +19,7 @@ EDGE8 = CONFIGS["edge8"]
 NOT_COMPILED = {
     "litert": {
         *("mirror_pad", "split", "space_to_depth", "depth_to_space", "resize_nearest", "reshape"),
+        *("broadcast_to", "gather_nd"),
     },
     "onnxruntime": set(),
     "qnnpack": set(),

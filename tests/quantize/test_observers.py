@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.ao.quantization.observer import HistogramObserver
 
+from accelsim.artifacts import SourceModel
 from accelsim.errors import InputError
 from accelsim.quantize.fx_graph import quantize_fx
 from accelsim.quantize.observers import (
@@ -208,3 +209,23 @@ def test_an_unknown_layer_to_keep_is_refused_with_its_neighbour() -> None:
 def test_a_layer_without_weights_cannot_be_kept_alone() -> None:
     with pytest.raises(InputError, match=r"pool of .* cannot be kept in float: without weights"):
         _float_layers("pool")
+
+
+class Normed(torch.nn.Module):
+    """A residual around a layer normalization, for which PyTorch has observers of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(1, 4, 6) → (1, 4, 6)."""
+        return x + self.norm(x)
+
+
+@pytest.mark.parametrize("kind", ["minmax", "percentile", "mse", "entropy"])
+def test_layers_with_observers_of_pytorchs_own_watch_as_all_others_do(kind: str) -> None:
+    x = np.random.default_rng(0).normal(size=(1, 4, 6)).astype(np.float32)
+    source = SourceModel("normed", Normed().eval(), (x,), ("x",))
+    found = quantize_fx(source, Recipe(activations=kind)).names.quantized
+    assert [layer.name for layer in found] == ["x", "norm", "add"]

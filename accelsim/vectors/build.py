@@ -80,7 +80,11 @@ def _difference(name: str, op: str, mine: I8, theirs: I8) -> str:
 
 
 def _batch(rng: np.random.Generator, operator: OperatorCase) -> tuple[F32, ...]:
-    return tuple(rng.normal(0.2, 1.0, shape).astype(np.float32) for shape in operator.shapes)
+    sizes = operator.sizes or (1.0,) * len(operator.shapes)
+    return tuple(
+        (size * rng.normal(0.2, 1.0, shape)).astype(np.float32)
+        for size, shape in zip(sizes, operator.shapes, strict=True)
+    )
 
 
 def _case(

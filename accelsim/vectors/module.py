@@ -13,7 +13,7 @@ class OperatorCase:
     """A module and the shapes of its inputs, NCHW. `operator` is the layer's name in a program.
 
     `torch_defect` says why PyTorch's int8 kernel of this operator is no golden. A `quantized`
-    module has its quantizes already.
+    module has its quantizes already. Inputs are normal, `sizes` times a deviation of about 1.
     """
 
     operator: str
@@ -22,6 +22,7 @@ class OperatorCase:
     make: Callable[[], nn.Module]
     torch_defect: str = ""
     quantized: bool = False
+    sizes: tuple[float, ...] = ()  # one an input; none: all are 1
 
 
 def layers(

@@ -25,11 +25,11 @@ class Rescaled(nn.Module):
         self.function, self.source, self.target = function, source, target
 
     def forward(self, x: Tensor) -> Tensor:
-        result = self.function(_quantized(x, *self.source))
-        return _quantized(result, *self.target)
+        result = self.function(quantized(x, *self.source))
+        return quantized(result, *self.target)
 
 
-def _quantized(x: Tensor, scale: float, zero_point: int) -> Tensor:
+def quantized(x: Tensor, scale: float, zero_point: int) -> Tensor:
     """Through int8 and back."""
     stored = _OPS.quantize_per_tensor(x, scale, zero_point, *_LIMITS)
     result: Tensor = _OPS.dequantize_per_tensor(stored, scale, zero_point, *_LIMITS)

@@ -50,6 +50,8 @@ def softmax_edges(config: Config) -> Iterator[tuple[Values, Memories]]:
         memories.act[0, 0] = 127  # the maximum is the first element, in the first block
         memories.tab[0], memories.tab[0, 0] = other, first
         yield _one_pixel(3, config.lanes) | {"lut": 0}, memories
+        # 4095 of the lowest words and one of the highest: a sum just above 2^31, modulo 2^32.
+        yield _one_pixel(LONGEST, config.lanes) | {"lut": 0}, memories
         yield _one_pixel(1, 2) | {"lut": 0}, memories
     rng = np.random.default_rng(config.lanes)
     for table in (exact_table(rng), coarse_table(rng)):

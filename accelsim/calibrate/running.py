@@ -6,6 +6,7 @@ the network is float or quantized.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -70,10 +71,13 @@ def outputs_of(
 
 def results_of(network: Callable[..., Any], given: Sequence[Batch], model: str) -> Iterator[Any]:
     """What the network returns for each batch, as it is. Raises ModelError where it fails."""
+    called = network
+    if isinstance(network, torch.nn.Module):  # an fx.GraphModule's own call prints a traceback
+        called = functools.partial(torch.nn.Module.__call__, network)
     for number, batch in enumerate(given):
         try:
             with torch.no_grad():
-                result = network(*(torch.from_numpy(np.ascontiguousarray(a)) for a in batch))
+                result = called(*(torch.from_numpy(np.ascontiguousarray(a)) for a in batch))
         except (Exception, SystemExit) as error:  # the user's forward runs here
             raise ModelError(
                 f"model {model} failed on batch {number} of shape {tuple(batch[0].shape)}: "

@@ -101,7 +101,8 @@ def checked(samples: Samples, source: SourceModel) -> Samples:
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InputError(f"{what}: input '{name}' has NaN or infinity")
-        if array.size > 1 and (array == array.flat[0]).all():
+        real = array.dtype.kind == "f"  # integers, as of a mask or of tokens, have no range
+        if real and array.size > 1 and (array == array.flat[0]).all():
             raise InputError(
                 f"{what}: input '{name}' is {array.flat[0]} everywhere, and no range can be "
                 "measured on that; give real samples"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -171,3 +172,23 @@ def test_samples_of_a_sorted_file_are_taken_from_all_of_it(tmp_path: Path) -> No
     assert found.labels is not None
     assert np.array_equal(np.unique(found.labels, return_counts=True)[1], np.full(10, 2))
     assert np.array_equal(found.inputs[0], images(100)[::5])
+
+
+def test_integers_that_are_all_alike_are_samples(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    mask = np.ones((4, 3), np.int64)
+    np.savez(path, state=mask, image=images(4))
+    model = _two_inputs()
+    model = replace(model, example_inputs=(model.example_inputs[0], mask[:1]))
+    assert np.array_equal(read_samples(str(path), model, 100).inputs[1], mask)
+
+
+class _OneSample(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.reshape(x, (1, 72))
+
+
+def test_a_network_of_one_sample_at_a_time_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    traced = torch.fx.symbolic_trace(_OneSample())
+    assert batch_size(SourceModel("traced", traced, (images(1),), ("x",))) == 1
+    assert capfd.readouterr() == ("", "")

@@ -6,7 +6,6 @@ qnnpack engine computes it. It must not know Relax."""
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,7 +81,6 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...]) -> bo
     keys = [_key(values[node]) for node in nodes]
     expected_keys = [_reference_key(node, expected_values) for node in expected]
     limits: dict[fx.Node, tuple[int, int]] = {}
-    named = Counter(name.name for name in quantized.names.quantized)
     for position, name in enumerate(quantized.names.quantized):
         key = expected_keys[position]
         if len(keys) == len(expected_keys):
@@ -92,8 +90,7 @@ def label_layers(quantized: FxQuantized, inputs: tuple[NDArray[Any], ...]) -> bo
         else:
             continue
         if keys[match] == key:
-            if named[name.name] == 1:  # an input that is quantized twice has no node
-                nodes[match].meta[_KEY] = name.name
+            nodes[match].meta[_KEY] = name.name
             limits[nodes[match]] = reference_limits(expected[position])
     limit_nodes(quantized.int8, limits)
     return True

@@ -64,7 +64,7 @@ def with_inputs(names: LayerNames, inputs: Mapping[str, str]) -> LayerNames:
     An input that is called like a layer keeps the name that it has in `inputs` as a key.
     """
     layers = [*names.quantized, *([] if names.tail is None else [names.tail])]
-    taken = {layer.name for layer in layers if layer.members}
+    taken = {layer.name for layer in layers if layer.members or layer.name not in inputs}
     renamed = tuple(
         replace(layer, name=inputs[layer.name])
         if not layer.members and inputs.get(layer.name, layer.name) not in taken | {layer.name}
@@ -171,8 +171,9 @@ def group_names(
 def _without_operators(
     source: fx.Node, producer: Mapping[fx.Node, str], unique: UniqueNames
 ) -> LayerName:
-    if source.op == "placeholder":
-        return LayerName(source.name, (), "")
+    if source.op == "placeholder":  # quantized a second time, it is another tensor
+        again = source.name in producer.values()
+        return LayerName(unique.take(source.name) if again else source.name, (), "")
     before = producer.get(source.all_input_nodes[0], source.name)
     name = unique.take(f"{before}/requantize")
     return LayerName(name, (name,), "")

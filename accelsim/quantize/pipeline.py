@@ -156,7 +156,7 @@ def _assemble(
     given, names = names, with_inputs(names, dict(zip(own, inputs, strict=True)))
     if int8 is not None:
         pairs = zip(given.quantized, names.quantized, strict=True)
-        relabel(int8, {old.name: new.name for old, new in pairs if old != new})
+        relabel(int8, {old.name: new.name for old, new in pairs})
     keep_names(program, names)
     keep_inputs(program, inputs)
     module = canonical(to_relax(program, source.name), names, source.name, inputs)

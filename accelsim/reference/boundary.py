@@ -6,6 +6,7 @@ computes them; it only fixes the layout and the definition of the boundary.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -80,14 +81,16 @@ def quantize_floats(values: np.ndarray, tensor: QuantizedTensor) -> I8:
 def on_levels(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Model inputs quantized and dequantized.
 
-    Those that float operators read are left out, and those that are integers.
+    Those that float operators read are left out, those that are integers, and those that are
+    quantized to several levels.
     """
+    uses = Counter(name for name, _ in network.inputs)
     raw = {name for one in network.prepared for name in one.inputs} | set(network.direct)
     raw |= {name for host in network.hosts for name in host.given if name is not None}
     levels = quantize_inputs(network, inputs)
     result = {}
     for name, tensor_name in network.inputs:
-        if name not in raw:
+        if name not in raw and uses[name] == 1:
             result[name] = dequantize(levels[tensor_name], network.tensors[tensor_name])
     return result
 

@@ -66,3 +66,14 @@ def test_every_kernel_of_a_converted_module_runs_on_the_npu(tmp_path: Path) -> N
 @pytest.mark.rtl
 def test_an_eager_network_runs_on_the_rtl_as_its_own_kernels_say(tmp_path: Path) -> None:
     check(verified(tmp_path, "eager", "sim", "rtl"), {"sim", "rtl"})
+
+
+def test_an_input_in_two_levels_is_two_tensors(tmp_path: Path) -> None:
+    model = f"{FORMS.parents[1] / 'verify' / 'two_levels.py'}:make"
+    result = invoke(tmp_path, "verify", model, "--backend", "sim", "--out", "two", "-q")
+    assert result.code == 0, result.err + result.out
+    layers = report_of(tmp_path / "two")["layers"]
+    assert [layer["name"] for layer in layers] == ["norm", "fc", "add"]
+    compared = [one for layer in layers for one in layer["compare"]]
+    assert len(compared) == 3 * 5 and all(one["elements"] == 160 for one in compared)
+    assert all(one["mismatches"] == 0 for one in compared)
